@@ -86,6 +86,10 @@ class Case:
     seed: int | None = field(default=None, kw_only=True)
     repeats: str = field(default="", kw_only=True)
 
+    def stated(self, name: str) -> Any:
+        """Return the number that the case states for an input, None if it states none."""
+        return None
+
     def as_record(self) -> dict[str, str]:
         """Return what a results file has of the case that a comparison was of."""
         return {"case": self.name, "size": self.size}

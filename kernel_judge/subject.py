@@ -185,7 +185,7 @@ class Subject:
     def tolerance(self, output: str, source: str, case: Case) -> Tolerance:
         """Return an output's tolerance against a source (`flashinfer/fa2`)."""
         return choose_tolerance(
-            self.op.tolerances,
+            tuple(o.at(self.definition, case) for o in self.op.tolerances),
             output,
             self.specs[output].dtype,
             source,

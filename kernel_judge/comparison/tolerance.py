@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kernel_judge.definition import Case, Definition
+
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -59,6 +61,8 @@ class Override:
     "oracle"; None is every source. `case` is the name of the one case it is about,
     `constant` a constant that only the definitions have that it is about; `where` tells
     from all axes of a case whether it is about it: kernels have others for other sizes.
+    `growth` is the factor of atol in a case, where the error that atol bounds grows with
+    what the case's values are.
     """
 
     output: str
@@ -68,6 +72,14 @@ class Override:
     case: str | None = None
     constant: str | None = None
     where: Callable[[Mapping[str, int]], bool] | None = None
+    growth: Callable[[Definition, Case], float] | None = None
+
+    def at(self, definition: Definition, case: Case) -> Override:
+        """Return the override with the atol of one case of a definition."""
+        if self.growth is None:
+            return self
+        atol = self.tolerance.atol * self.growth(definition, case)
+        return replace(self, tolerance=replace(self.tolerance, atol=atol))
 
     def applies(
         self,

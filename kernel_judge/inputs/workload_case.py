@@ -42,6 +42,11 @@ class WorkloadCase(Case):
     cases: Sequence[Case] = field(default=(), kw_only=True)
     identity: str = field(default="", kw_only=True)
 
+    def stated(self, name: str) -> Any:
+        """Return the value of an input that is a scalar in the file, None of another."""
+        entry = self.inputs.get(name, {})
+        return entry["value"] if entry.get("type") == "scalar" else None
+
     def as_record(self) -> dict[str, str]:
         """Return what a results file has of it: also what tells workloads apart."""
         return {**super().as_record(), "workload": self.identity}

@@ -1,0 +1,54 @@
+"""How large a case's logits are, which their float32 errors grow with."""
+
+from __future__ import annotations
+
+import torch
+
+from generator.ops.attention.caches import drawn_scale, stored_scales
+from generator.ops.attention.cases import QK_NOPE_HEAD_DIM, scale_of
+from kernel_judge.definition import Case, Definition
+
+USUAL = 2.0
+"""The deviation of logits, `q_std`, for which bounds are derived."""
+
+
+def growth(definition: Definition, case: Case) -> float:
+    """Return the largest deviation of a case's logits over the usual one, at least 1.
+
+    An own case has it as `q_std`, before any soft cap: its queries have that deviation,
+    its keys 1, and its sm_scale is the inverse root of a key's length. A workload's
+    queries and keys are drawn alike, and what it states of sm_scale and of the scales of
+    stored queries and keys changes the logits in proportion: with sm_scale 1 and keys of
+    512 they have a deviation of 2·sqrt(512) = 45.
+    """
+    drawn = next(iter(getattr(case, "cases", ())), case)
+    factor = float(drawn.params.get("q_std", USUAL)) / USUAL
+    if case.stated("sm_scale") is not None:
+        usual = scale_of(drawn, _key_length(definition))
+        factor *= _ratio(case, "sm_scale", usual)
+    # a latent key has two parts, of which one may be what grows
+    of_keys = [1.0]
+    for name in stored_scales(definition):
+        usual = drawn_scale(definition, drawn, name.removesuffix("_scale"))
+        ratio = _ratio(case, name, usual)
+        if name == "q_scale":
+            factor *= ratio
+        elif name != "v_scale":
+            of_keys.append(ratio)
+    return max(1.0, factor * max(of_keys))
+
+
+def _ratio(case: Case, name: str, usual: object) -> float:
+    """Return what a case states for a scale over the usual one, 1 where it states none."""
+    stated = case.stated(name)
+    if stated is None:
+        return 1.0
+    return abs(float(stated)) / float(torch.as_tensor(usual).min())
+
+
+def _key_length(definition: Definition) -> int:
+    """Return the length whose inverse root is the sm_scale of an op's own cases."""
+    axes = definition.axes
+    if "head_dim_kpe" in axes:
+        return QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]
+    return axes["qk_dim"] if "qk_dim" in axes else axes["head_dim"]
