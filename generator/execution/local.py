@@ -27,26 +27,13 @@ from generator.execution.sandbox.paths import added_paths
 _LEAVING_SECONDS = 10.0
 # after this many servers that ended before a task began, no other one is started
 _STARTS = 2
-# of the caller's environment; a dataset's code must not see the rest
-_PASSED_ON = [
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "TMPDIR",
-    "LD_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "CUDA_HOME",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "PYTHONSAFEPATH",
-]
 
 
 class LocalExecutor:
     """Run tasks side by side in forks of a server process, which imports torch once.
 
-    Tasks get only what programs need of the caller's environment, and more of it if they
-    import modules from the folder that `imports` names; never a token. `stays` keeps the
+    Tasks get what programs need of the caller's environment, never a token; of PYTHONPATH
+    all if they import modules from the folder that `imports` names, else installed ones. `stays` keeps the
     server for the next run. `sharing` is how many processes share the machine's memory.
     """
 
@@ -144,7 +131,6 @@ class LocalExecutor:
         if not imports:
             # op_types may be those of a distribution that pip installed into a folder
             added = added_paths(os.environ.get("PYTHONPATH", ""))
-            passed = {n: passed[n] for n in _PASSED_ON if n in passed}
             passed["PYTHONPATH"] = os.pathsep.join([*ours[1:], *added])
             # a process a core: threads would only be in each other's way
             passed |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

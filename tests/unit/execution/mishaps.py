@@ -46,7 +46,13 @@ def answer(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             os.kill(os.getpid(), signal.SIGKILL)
     if name.startswith("waits"):
         time.sleep(1.0)
-    value = {**task, "rows": [], "secret": os.environ.get("PLANTED_SECRET")}
+    value = {
+        **task,
+        "rows": [],
+        "secret": os.environ.get("PLANTED_SECRET"),
+        "caches": os.environ.get("FLASHINFER_WORKSPACE_BASE"),
+        "home": os.environ.get("HOME"),
+    }
     if name == "answers something else":
         value = {}
     if name == "leaves something":

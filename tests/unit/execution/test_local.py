@@ -78,6 +78,9 @@ def test_jobs_without_a_definition_go_to_those_that_there_are(
     tmp_path, monkeypatch, jobs, count, lanes
 ):
     monkeypatch.setenv("PLANTED_SECRET", "hidden")
+    # kernels that were compiled before lie there
+    monkeypatch.setenv("FLASHINFER_WORKSPACE_BASE", "/caches")
+    monkeypatch.setenv("HOME", "/home/someone")
     names = [f"d{number}" for number in range(count)]
     results, seen = run(tmp_path, names, jobs)
     assert [result.definition for result in results] == names
@@ -88,6 +91,7 @@ def test_jobs_without_a_definition_go_to_those_that_there_are(
         assert value["file"]["name"] == result.definition
         assert value["root"] == str(tmp_path)
         assert value["secret"] is None
+        assert (value["caches"], value["home"]) == ("/caches", "/home/someone")
 
 
 def test_no_module_of_the_current_folder_is_imported(tmp_path, monkeypatch):
