@@ -14,8 +14,9 @@ from generator.mutation.bench import Bench, Load, Raised, Run
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
 from generator.mutation.mutants_result import MutantResult
+from generator.mutation.unread import unread_inputs
 from generator.ops.domain_mutants import domain_mutants
-from generator.ops.geometry import reduced, tiny
+from generator.ops.geometry import for_limits, reduced, tiny
 from generator.ops.limit_mutants import Maxima, limit_mutants
 from generator.ops.mutants import DomainMutant
 from generator.results.audits import (
@@ -105,7 +106,8 @@ def prepare(
     `limits`, the maxima of those, the mutants are those that are right up to a limit.
     Raises what the definition's code raises on the declared axes.
     """
-    short = reduced(definition.op_type, definition.const_axes)
+    shorten = reduced if limits is None else for_limits
+    short = shorten(definition.op_type, definition.const_axes)
     own = load_run(definition.reference)
     proven = partial(
         _proven_bench,
@@ -170,7 +172,8 @@ def _planned(
 ) -> Iterator[Planned]:
     if limits is not None:
         load = partial(load_run, definition.reference)
-        for limit in limit_mutants(subject.definition, limits):
+        unread = unread_inputs(definition.reference)
+        for limit in limit_mutants(subject.definition, limits, unread):
             result = MutantResult(f"{LIMIT}: {limit.name}", LIMIT, SURVIVED)
             yield Planned(result, _wrapping(limit, load))
         return

@@ -22,6 +22,14 @@ def tiny(op_type: str, axes: Axes) -> dict[str, int]:
     return _shorter(op_type, axes, "tiny", "reduced")
 
 
+def for_limits(op_type: str, axes: Axes) -> dict[str, int]:
+    """Return the axes that are shorter where mutants are right up to a limit.
+
+    Not one that bounds an input's values: within the shorter one they cross no limit.
+    """
+    return _shorter(op_type, axes, "for_limits", "reduced")
+
+
 def unrounded(op_type: str, axes: Axes) -> dict[str, int]:
     """Return the axes that a run in float64 has shorter, of families of large weights."""
     return _shorter(op_type, axes, "unrounded")

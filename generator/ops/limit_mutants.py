@@ -7,7 +7,7 @@ test catches it only where a case crosses the limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -41,16 +41,23 @@ class Maxima:
     segments: Mapping[str, int] = field(default_factory=dict)
 
 
-def limit_mutants(definition: Definition, maxima: Maxima) -> tuple[DomainMutant, ...]:
-    """Return a mutant for each power of two below each maximum, the greatest first."""
+def limit_mutants(
+    definition: Definition, maxima: Maxima, unread: Collection[str] = ()
+) -> tuple[DomainMutant, ...]:
+    """Return a mutant for each power of two below each maximum, the greatest first.
+
+    Of `unread` inputs, which the reference does not name, there is none: it would be
+    equivalent.
+    """
     return tuple(
         mutant
         for make, sizes in (
-            (_of_axis, maxima.axes),
+            (partial(_of_axis, unread=unread), maxima.axes),
             (_of_values, maxima.values),
             (_of_segments, maxima.segments),
         )
         for name, largest in sizes.items()
+        if name not in unread
         for limit in _powers_below(largest)
         if (mutant := make(definition, name, limit)) is not None
     )
@@ -64,7 +71,9 @@ def _powers_below(largest: int) -> Iterator[int]:
         power -= 1
 
 
-def _of_axis(definition: Definition, axis: str, limit: int) -> DomainMutant | None:
+def _of_axis(
+    definition: Definition, axis: str, limit: int, unread: Collection[str] = ()
+) -> DomainMutant | None:
     """Return the mutant whose outputs are zero beyond a length of an axis.
 
     Of an axis that no output has the inputs are zero there. None where no tensor has it.
@@ -89,6 +98,7 @@ def _of_axis(definition: Definition, axis: str, limit: int) -> DomainMutant | No
     inputs_with = {
         names[place]: dims
         for place, dims in _places(interface.input_specs.values(), axis).items()
+        if names[place] not in unread
     }
     if not inputs_with:
         return None

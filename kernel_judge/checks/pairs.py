@@ -11,7 +11,7 @@ import torch
 from kernel_judge.checked import Compared, Defect
 from kernel_judge.checks.available import rewritten_by
 from kernel_judge.checks.rows import keep_rows, leading_axis
-from kernel_judge.comparison.compare import Comparison, compare
+from kernel_judge.comparison.compare import FAILED, Comparison, compare, mismatch
 from kernel_judge.comparison.error_map import error_map
 from kernel_judge.comparison.policy import Question, Repeating
 from kernel_judge.comparison.tolerance import RECORDED, looser
@@ -132,6 +132,10 @@ def judge(subject: Subject, trial: Trial, pair: Pair) -> Comparison:
     if pair.other is not None:
         wider = subject.tolerance(pair.output, pair.other, case)
         tolerance = looser(tolerance, wider)
+    if trial.brief:
+        found = mismatch(pair.actual, pair.expected, tolerance)
+        if found:
+            return Comparison(FAILED, (found,), tolerance)
     result = compare(
         pair.actual, pair.expected, tolerance, same_dtype=pair.source != ORACLE
     )

@@ -85,7 +85,7 @@ def measure(
     `compare` has judged them before.
     """
     sums = _Sums()
-    for a, e, first in _blocks(actual.detach(), expected.detach().to(actual.device)):
+    for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
         sums.add(a, e, rtol, atol, first)
     if not actual.is_floating_point() and not expected.is_floating_point():
         # float64 merges integers above 2^53
@@ -100,7 +100,7 @@ _BLOCK = 1 << 15
 """Elements of a block on a CPU: what is computed of it stays in a core's cache."""
 
 
-def _blocks(
+def blocks(
     actual: torch.Tensor, expected: torch.Tensor
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
     """Return both as float64 by blocks of whole rows, and the place of the first element.

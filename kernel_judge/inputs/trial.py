@@ -60,6 +60,8 @@ class Trial:
         self.error_maps = error_maps
         self.shift = shift
         self.cpu_seconds = cpu_seconds
+        # whether a comparison may stop at the first element that fails it
+        self.brief = False
         # what each provider's backend returned, once it was asked
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 

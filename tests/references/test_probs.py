@@ -101,7 +101,8 @@ def cases(definition: Definition) -> list[Case]:
 
     sized = [("small", name, rows) for name, rows in _CASES[kind].items()]
     sized += [("medium", "batch", batch(9)), ("large", "long-batch", batch(256))]
-    far = (("wide", 200),) if kind == "top_k" else ()
+    # on either side of what a kernel may sort at once
+    far = [("distinct", k) for k in (127, 129, 200, 257, 520) if kind == "top_k"]
     sized.append((LIMITS, "past-limits", (*batch(130), *far)))
     return [
         Case(name, size, {"batch_size": len(rows)}, {"rows": rows})

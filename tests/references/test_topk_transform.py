@@ -45,11 +45,16 @@ POLICIES = {"indices": TopKSet(score_rows)}
 TOLERANCES = ()
 
 
+# places are int32: beyond 16 bits, 24 bits and the halves of both
+_FAR = 2**30
+
+
 def cases(definition: Definition) -> list[Case]:
     """Return rows around k and around a page, ties, near ties, and shared sequences."""
     k, page = definition.axes["k"], definition.constants.get("page_size", 1)
     ragged = tuple(Stream("top-k lengths").integers(1, 5 * k, 12))
     long = tuple(Stream("long top-k lengths").integers(1, 16 * k, 24))
+    past = (8_300, *[k + 5] * 130)
     near = (k + 1, k + 3 * page + 7, 2 * k)
     return [
         score_case(definition, "one-token", "small", (1,)),
@@ -59,7 +64,7 @@ def cases(definition: Definition) -> list[Case]:
         score_case(definition, "near-ties", "small", near, "near"),
         score_case(definition, "shared", "small", (k + 5, k + 6, 2 * k), shared=2),
         score_case(definition, "ragged", "medium", ragged, shared=3),
-        score_case(definition, "past-limits", LIMITS, (8_300, *[k + 5] * 130)),
+        score_case(definition, "past-limits", LIMITS, past, base=_FAR),
         score_case(definition, "long", "large", long),
     ]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_judge.comparison import compare as module
-from kernel_judge.comparison.compare import ERROR, FAILED, PASSED, compare
+from kernel_judge.comparison.compare import ERROR, FAILED, PASSED, compare, mismatch
 from kernel_judge.comparison.tolerance import DEFAULTS, EXACT, Tolerance
 
 LOOSE = Tolerance(rtol=0.1, atol=0.1)
@@ -308,3 +308,22 @@ def test_the_allclose_verdict_is_that_of_torch(pairs, rtol, atol):
         assert result.passed == (not actual.any())
     else:
         assert result.passed == close
+
+
+@given(
+    st.lists(st.floats(-4, 4, width=32), min_size=1, max_size=9),
+    st.lists(st.floats(-4, 4, width=32), min_size=9, max_size=9),
+)
+def test_what_mismatch_finds_fails_in_compare(actual, expected):
+    pair = tensor(*actual), tensor(*expected[: len(actual)])
+    if mismatch(*pair, LOOSE):
+        assert not verdict(*pair).passed
+    else:
+        assert verdict(*pair).metrics is None or verdict(*pair).metrics.mismatched == 0
+
+
+def test_mismatch_leaves_shapes_nan_and_shares_to_compare():
+    assert mismatch(tensor(1, 2), tensor(1), LOOSE) == ""
+    assert mismatch(tensor(NAN), tensor(1), LOOSE) == ""
+    assert mismatch(tensor(9), tensor(1), QUANTISED) == ""
+    assert "place 1" in mismatch(tensor(1, 9), tensor(1, 1), LOOSE)

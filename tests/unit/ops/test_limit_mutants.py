@@ -126,3 +126,11 @@ def test_integers_beyond_a_segment_s_limit_are_those_of_its_first_entry():
 def test_the_signature_stays():
     wrong = mutant("right for the first 2 of rows alone", Maxima(axes={"rows": 3}))
     assert inspect.signature(wrong) == inspect.signature(run)
+
+
+def test_an_unread_input_has_no_mutants():
+    maxima = Maxima(axes={"rows": 6, "slots": 9}, values={"places": 8, "count": 3})
+    every = [m.name for m in limit_mutants(DEFINITION, maxima)]
+    some = [m.name for m in limit_mutants(DEFINITION, maxima, {"places", "table"})]
+    # rows are an output's as well; of slots the table is the only tensor
+    assert {*every} - {*some} == {n for n in every if "places" in n or "slots" in n}

@@ -13,6 +13,11 @@ def reduced(axes: Axes) -> Axes:
     return _small(axes, 96, 64)
 
 
+def for_limits(axes: Axes) -> Axes:
+    """Return short rows of all experts: topk_ids are their numbers."""
+    return {k: v for k, v in _small(axes, 96, 64).items() if k != "num_experts"}
+
+
 def _small(axes: Axes, hidden: int, intermediate: int) -> dict[str, int]:
     return {
         "num_experts": axes["top_k"] + 3,

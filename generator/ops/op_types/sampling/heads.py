@@ -36,6 +36,8 @@ _FINE_HEADS = {
     # half of the mass in tokens of 2^-14; and all of it in tokens of 2^-13
     "deep": (2**23,) + (2**10,) * 8192,
     "flat": (2**11,) * 8192,
+    # 521 tokens, none as probable as another: what keeps 128 or 512 of them shows
+    "distinct": tuple(30_000 - rank for rank in range(521)),
     # sums to 1 - 2^-20, as a softmax may; the other tokens have probability 0
     "short": (2**23, 2**23 - 16),
 }

@@ -16,6 +16,11 @@ def reduced(axes: Axes) -> Axes:
     return {"vocab_size": 600}
 
 
+def for_limits(axes: Axes) -> Axes:
+    """Return tokens beyond 16 bits: draft_token_ids are their numbers."""
+    return {"vocab_size": 66_000}
+
+
 def tiny(axes: Axes) -> Axes:
     """Return as few tokens as heads allow."""
     return {"vocab_size": 64}

@@ -23,8 +23,12 @@ def score_case(
     lengths: tuple[int, ...],
     kind: str = "drawn",
     shared: int = 1,
+    base: int = 0,
 ) -> Case:
-    """Return a case of rows of these lengths; `shared` rows have one sequence each."""
+    """Return a case of rows of these lengths; `shared` rows have one sequence each.
+
+    Every other row's places are those of a cache's tokens from `base` on.
+    """
     page = definition.constants.get("page_size", 1)
     # kernels take no fewer columns than k
     longest = max(*lengths, definition.axes["k"]) + 5
@@ -33,7 +37,9 @@ def score_case(
     axes = {"num_rows": len(lengths), "max_len": longest}
     if "page_size" in definition.constants:
         axes |= {"batch_size": count, "max_pages_per_seq": pages}
-    params = {"lengths": lengths, "kind": kind, "shared": shared}
+    params: dict[str, Any] = {"lengths": lengths, "kind": kind, "shared": shared}
+    # not in the others' params: recordings know a case by these
+    params |= {"base": base} if base else {}
     return Case(name, size, axes, params)
 
 
@@ -45,6 +51,7 @@ def score_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     are seven values, of `near` ones all are one bfloat16.
     """
     lengths, shape = case.params["lengths"], tuple(case.axes.values())[:2]
+    base = case.params.get("base", 0)
     scores = stream.child("scores").values(shape, 2.0)
     if case.params["kind"] == "tied":
         scores = (scores.abs() * 2.0).floor().clamp(max=6.0)
@@ -57,12 +64,15 @@ def score_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     if "page_size" in definition.constants:
         batch, pages = case.axes["batch_size"], case.axes["max_pages_per_seq"]
         table = stream.child("pages").permutation(batch * pages + _SPARE_PAGES)
-        made["src_page_table"] = table[: batch * pages].view(batch, pages).int()
+        table = table[: batch * pages].view(batch, pages)
+        table[1::2] += base // definition.constants["page_size"]
+        made["src_page_table"] = table.int()
         owners = torch.arange(len(lengths)) // case.params["shared"]
         made["row_to_batch"] = (batch - 1 - owners).int()
     else:
         # where each row's sequence begins in one array of all
         starts = torch.tensor([0, *lengths]).cumsum(0)[:-1]
+        starts[1::2] += base
         made["offsets"] = (starts + 11).int()
     return {name: made[name] for name in definition.interface.inputs}
 
