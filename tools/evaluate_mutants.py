@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from generator.dataset.definition import Definition
-from generator.evaluation.arena import Layout
+from generator.evaluation.arena import Layout, Slices
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.session import Answer
@@ -63,9 +63,15 @@ class InProcess:
         self._written: Mapping[str, Any] = {}
 
     def write(
-        self, slot: int, inputs: Mapping[str, Any], outputs: Any, axes: Any
+        self,
+        slot: int,
+        inputs: Mapping[str, Any],
+        outputs: Any,
+        axes: Any,
+        slices: Slices | None = None,
     ) -> Layout:
         """Keep copies of the inputs for the next call."""
+        assert slices is None, "conditions are asked in a sandbox"
         self._written, self._declared = inputs, (outputs, axes)
         self._given = [
             v.clone() if isinstance(v, torch.Tensor) else v for v in inputs.values()
@@ -73,9 +79,16 @@ class InProcess:
         return Layout((), (), 0)
 
     def call(
-        self, slot: int, layout: Layout, *, seed: int, passes_outputs: bool
+        self,
+        slot: int,
+        layout: Layout,
+        *,
+        seed: int,
+        passes_outputs: bool,
+        under: str = "",
     ) -> None:
         """Call the function, and hold its outputs against the declaration."""
+        assert not under, "conditions are asked in a sandbox"
         _seed(seed)
         try:
             self._outputs = as_tuple(self._run(*self._given))

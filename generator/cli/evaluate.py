@@ -17,12 +17,25 @@ from generator.cli.output import (
     show,
     write_files,
 )
+from generator.evaluation.conditions.condition import NAMES, OF_CUDA
 from generator.problems import Failure
 from generator.problems.messages import one_line
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 # tasks beside each other on one; while one of them times, the others build or wait
 _ON_A_GPU = 4
+
+
+def _conditions(option: str, values: tuple[str, ...]) -> list[str]:
+    """Return the conditions that an option names, in their order; `all` is all of them."""
+    words = [word.strip() for value in values for word in value.split(",")]
+    for word in words:
+        if word not in (*NAMES, "all"):
+            raise click.BadParameter(
+                f"{one_line(word, 40)!r} is not one of {', '.join(NAMES)}, all.",
+                param_hint=option,
+            )
+    return [name for name in NAMES if name in words or "all" in words]
 
 
 @options.command()
@@ -62,6 +75,24 @@ def evaluate(
     ),
     secret: bool = options.flag(
         "Of a contest: say of what is refused its verdict alone, no value and no length."
+    ),
+    conditions: tuple[str, ...] = options.several(
+        "Call what passed as engines do: graph, stream, strided, compile, batch, soak, "
+        "or all; several with commas.",
+        "CONDITION,...",
+        "--as",
+    ),
+    required: tuple[str, ...] = options.several(
+        "The same, and refuse a solution under which one of these is broken or "
+        "unsupported.",
+        "CONDITION,...",
+        "--require",
+    ),
+    soak: float = options.value(
+        "How long the condition soak calls a solution.",
+        click.FloatRange(1.0, 86_400.0),
+        metavar="SECONDS",
+        default=10.0,
     ),
     timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
     timeout: float = options.value(
@@ -110,6 +141,10 @@ def evaluate(
         raise click.UsageError("--keep-failures shows what --secret hides: not both.")
     if keep_failures and executor == "ray":
         raise click.UsageError("--keep-failures is for a run on this machine.")
+    must = _conditions("--require", required)
+    under = [*dict.fromkeys((*_conditions("--as", conditions), *must))]
+    if lacking := [name for name in must if name in OF_CUDA and device != "cuda"]:
+        raise click.UsageError(f"--require {lacking[0]} goes with --device cuda.")
     _, files = choice.find()
     require_modules("An evaluation needs", _NEEDED)
     from generator.evaluation.environment import environment, now, why_no_cuda
@@ -136,6 +171,7 @@ def evaluate(
         check_writable(keep_failures)
     folder = str(keep_failures.absolute()) if keep_failures else ""
     asks = replace(asks, case=case, keep_failures=folder)
+    asks = replace(asks, conditions=under, required=must, soak=soak)
     if output is not None:
         check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)

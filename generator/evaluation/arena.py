@@ -10,7 +10,7 @@ import fcntl
 import math
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ class Layout:
     """Say where the arguments of a call lie: one place for each, in order.
 
     A place of a tensor has `at`, `bytes`, `dtype` and `shape`, one of a scalar `value`.
+    One of a slice has `width` and `offset` too: elements of its rows, and before it.
     """
 
     inputs: tuple[Place, ...]
@@ -37,31 +38,56 @@ class Layout:
     size: int
 
 
+@dataclass(frozen=True)
+class Slices:
+    """Say how many elements of wider rows stand before and behind each row.
+
+    `outputs` says whether outputs are slices as well; what is returned never is.
+    """
+
+    before: int
+    behind: int
+    outputs: bool = False
+
+
 def laid_out(
     inputs: Mapping[str, Any],
     outputs: Mapping[str, TensorSpec],
     axes: Mapping[str, int],
+    slices: Slices | None = None,
 ) -> Layout:
-    """Return the layout of a call: of equal shapes, the same one each time."""
+    """Return the layout of a call: of equal shapes, the same one each time.
+
+    With `slices` all tensors of floats are slices of wider ones.
+    """
     end = _GUARD
 
-    def place(shape: tuple[int, ...], dtype: torch.dtype) -> Place:
+    def place(
+        shape: tuple[int, ...], dtype: torch.dtype, slices: Slices | None
+    ) -> Place:
         nonlocal end
-        at, size = end, math.prod(shape) * dtype.itemsize
-        end = -(-(at + size + _GUARD) // _ALIGNED) * _ALIGNED
         name = str(dtype).removeprefix("torch.")
-        return {"at": at, "bytes": size, "dtype": name, "shape": list(shape)}
+        found: Place = {"at": end, "dtype": name, "shape": list(shape)}
+        whole = shape
+        if slices is not None and shape and dtype.is_floating_point:
+            width = slices.before + shape[-1] + slices.behind
+            found |= {"width": width, "offset": slices.before}
+            whole = (*shape[:-1], width)
+        found["bytes"] = math.prod(whole) * dtype.itemsize
+        end = -(-(end + found["bytes"] + _GUARD) // _ALIGNED) * _ALIGNED
+        return found
 
     given = tuple(
-        place(tuple(value.shape), value.dtype)
+        place(tuple(value.shape), value.dtype, slices)
         if isinstance(value, torch.Tensor)
         else {"value": value}
         for value in inputs.values()
     )
+    of_outputs = slices if slices is not None and slices.outputs else None
     made = tuple(
         {"value": None}
         if spec.shape is None
-        else place(shape_of(spec, axes), dtype_of(spec.dtype))
+        else place(shape_of(spec, axes), dtype_of(spec.dtype), of_outputs)
         for spec in outputs.values()
     )
     return Layout(given, made, end)
@@ -104,20 +130,43 @@ class Slot:
 
     def tensor(self, place: Place) -> torch.Tensor:
         """Return the tensor at a place; nobody copies."""
-        flat = self.memory[place["at"] : place["at"] + place["bytes"]]
-        return flat.view(getattr(torch, place["dtype"])).view(place["shape"])
+        flat = self._whole(place)
+        if "width" not in place:
+            return flat.view(place["shape"])
+        begin, length = place["offset"], place["shape"][-1]
+        wider = flat.view([*place["shape"][:-1], place["width"]])
+        return wider[..., begin : begin + length]
 
-    def write(self, layout: Layout, inputs: Mapping[str, Any]) -> None:
-        """Write inputs, poison outputs, and a pattern around all of them."""
+    def _whole(self, place: Place) -> torch.Tensor:
+        """Return all elements of a place, those between the rows of a slice included."""
+        flat = self.memory[place["at"] : place["at"] + place["bytes"]]
+        return flat.view(getattr(torch, place["dtype"]))
+
+    def write(
+        self,
+        layout: Layout,
+        inputs: Mapping[str, Any],
+        stale: Sequence[Any] | None = None,
+    ) -> None:
+        """Write inputs, poison outputs, and a pattern around all of them.
+
+        `stale` are the answers to other inputs, which are poison that looks like none.
+        """
         self.written = []
+        for place in (*layout.inputs, *layout.outputs):
+            if "width" in place:
+                # what is no margin is written over
+                poison(self._whole(place))
         for place, value in zip(layout.inputs, inputs.values(), strict=True):
             if "at" not in place:
                 self.written.append(None)
                 continue
             self.tensor(place).copy_(value)
             self.written.append(value)
-        for place in layout.outputs:
-            if "at" in place:
+        for number, place in enumerate(layout.outputs):
+            if "at" in place and stale is not None:
+                self.tensor(place).copy_(stale[number])
+            elif "at" in place:
                 poison(self.tensor(place))
         for begin, end in _gaps(layout):
             self.memory[begin:end] = _PATTERN
@@ -137,7 +186,22 @@ class Slot:
         return any(
             bool((self.memory[begin:end] != _PATTERN).any())
             for begin, end in _gaps(layout)
+        ) or any(
+            self._is_written(place)
+            for place in (*layout.inputs, *layout.outputs)
+            if "width" in place
         )
+
+    def _is_written(self, place: Place) -> bool:
+        """Return whether the elements between the rows of a slice are no poison any more."""
+        rows = self._whole(place).view(-1, place["width"])
+        pattern = torch.empty(place["width"], dtype=rows.dtype)
+        poison(pattern)
+        differs = rows.view(torch.uint8) != pattern.view(torch.uint8)
+        size = rows.dtype.itemsize
+        begin = place["offset"] * size
+        differs[:, begin : begin + place["shape"][-1] * size] = False
+        return bool(differs.any())
 
     def taken(self, place: Place) -> torch.Tensor:
         """Return a copy of the tensor at a place."""
@@ -153,6 +217,8 @@ def _gaps(layout: Layout) -> list[tuple[int, int]]:
 
 def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
     a = first.reshape(-1).view(torch.uint8)
+    if a.storage_offset() % 8:
+        a = a.clone()
     b = second.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     whole = a.numel() // 8 * 8
     words = a[:whole].view(torch.int64), b[:whole].clone().view(torch.int64)

@@ -13,7 +13,7 @@ import resource
 import socket
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 Frame = dict[str, Any]
@@ -22,10 +22,14 @@ _MOST_TEXT = 4000
 _PACKAGE = "solution_under_evaluation"
 # 1 ms at 2 GHz, within which most calls have launched all that they launch
 _PAUSE_CYCLES = 2_000_000
+# bytes of an answer that was read, which no arithmetic gives: see `returned`
+_READ = 0xFD
 
 
 frames: Any = importlib.import_module("frames")
 callees: Any = importlib.import_module("callee")
+engines: Any = importlib.import_module("engine")
+graphs: Any = importlib.import_module("graphs")
 
 
 class Solution:
@@ -53,6 +57,8 @@ class Solution:
         self._current = torch.cuda.current_stream
         self._staged: Any = None
         self._callee: Any = None
+        self._engine, self._graphs = engines.Engine(device), graphs.Graphs()
+        self._last_seed = 0
 
     def serve(self) -> None:
         """Answer frames until the judge closes the channel."""
@@ -74,6 +80,14 @@ class Solution:
             return self._build(frame["build"])
         if "clock" in frame:
             return self._clocked(frame, files)
+        if "graph" in frame:
+            return self._captured(frame["graph"])
+        if "release" in frame:
+            self._graphs.release()
+            return {}
+        if "state" in frame:
+            found: Frame = self._engine.state(self._last_seed)
+            return found
         return self._run(frame["call"])
 
     def _share(self, slot: int, file: int, size: int) -> None:
@@ -106,17 +120,26 @@ class Solution:
         call: a kernel on another stream that waits for neither sees old arguments, or
         its outputs come too late.
         """
-        slot, used = how["slot"], how["used"]
-        cuda = self._device == "cuda"
+        slot, used, under = how["slot"], how["used"], how["under"]
         given = [self._argument(slot, one) for one in how["inputs"]]
         outputs = [self._argument(slot, one) for one in how["outputs"]]
         if how["passes_outputs"]:
             given += outputs
+        self._last_seed = how["seed"]
         self._seed(how["seed"])
         assert self._call is not None
-        stream = self._begin(slot, used) if cuda else None
-        with self._no_grad():
-            returned = self._call(*given)
+        aside = under == engines.STREAM
+        with self._engine.side() if aside else nullcontext(), self._no_grad():
+            cuda = self._device == "cuda"
+            stream = self._begin(slot, used, aside) if cuda else None
+            call = self._call
+            if under == engines.COMPILE:
+                call = self._engine.compiled(call)
+            elif under == engines.OPERATORS:
+                call = self._engine.checked(call)
+            returned = call(*given)
+            if aside:
+                stream = self._engine.reader(stream)
             if how["passes_outputs"]:
                 self._take(slot, used, [], stream)
                 return {"outputs": "passed"}
@@ -129,15 +152,42 @@ class Solution:
                 "outputs": [self._described(slot, v, how["inputs"]) for v in values]
             }
 
-    def _begin(self, slot: int, used: int) -> Any:
+    def _captured(self, how: Mapping[str, Any]) -> Frame:
+        """Capture a call into a graph, and queue replays that wait for the judge."""
+        slot, used = how["slot"], how["used"]
+        given = [self._argument(slot, one) for one in how["inputs"]]
+        outputs = [self._argument(slot, one) for one in how["outputs"]]
+        passes, call = how["passes_outputs"], self._call
+        assert call is not None
+        self._seed(how["seed"])
+        with self._no_grad():
+            returned = self._graphs.capture(
+                lambda: call(*given, *(outputs if passes else ())),
+                how["mode"],
+                self._memory[slot][:used],
+                self._on_device[slot].data[:used],
+                [] if passes else how["outputs"],
+                self._memory[how["gate"]],
+                how["replays"],
+            )
+        if passes:
+            return {"outputs": "passed"}
+        is_many = isinstance(returned, (tuple, list))
+        values = list(returned) if is_many else [returned]
+        return {"outputs": [self._described(slot, v, how["inputs"]) for v in values]}
+
+    def _begin(self, slot: int, used: int, aside: bool) -> Any:
         """Write a slot's arguments on the current stream, behind a pause; return that.
 
         While the pause lasts the call is made: what does not wait for this stream runs
-        before the arguments are there.
+        before the arguments are there. With `aside` this is no default stream, and the
+        legacy one is busy for longer.
         """
         staged = self._staging(used)
         self._copy(staged, self._memory[slot][:used])
         self._synchronize()
+        if aside:
+            self._engine.keep_legacy_busy()
         self._pause(_PAUSE_CYCLES)
         # not through the views: their version must not tell that values changed
         self._copy(self._on_device[slot].data[:used], staged)
@@ -196,7 +246,7 @@ class Solution:
         shared = self._on_device[slot]
         begin = shared.data_ptr()
         if not begin <= whole.data_ptr() < begin + shared.numel():
-            whole.fill_(0xFF)
+            whole.fill_(_READ)
 
     def _staging(self, used: int) -> Any:
         """Return memory of the device that holds arguments before a call, outputs after."""
@@ -229,15 +279,18 @@ class Solution:
         """Return the value of an argument: of equal places the same object."""
         if "at" not in one:
             return one.get("value")
-        key = (slot, one["at"], one["dtype"], *one["shape"])
-        begin = self._on_device[slot].data_ptr() + one["at"]
+        offset = one.get("offset", 0)
+        which = (one.get("width"), offset, *one["shape"])
+        key = (slot, one["at"], one["dtype"], *which)
+        skipped = offset * getattr(self._torch, one["dtype"]).itemsize
+        begin = self._on_device[slot].data_ptr() + one["at"] + skipped
         known = self._tensors.get(key)
         # one that was sent to another process lies elsewhere since
         if known is None or (one["bytes"] and self._pointer(known) != begin):
             dtype = getattr(self._torch, one["dtype"])
-            flat = self._bytes(slot, one["at"], one["bytes"])
+            flat = self._bytes(slot, one["at"], one["bytes"]).view(dtype)
             # each with a version of its own, which nothing from outside changes
-            self._tensors[key] = flat.view(dtype).view(one["shape"]).data
+            self._tensors[key] = _shaped(flat, one).data
         return self._tensors[key]
 
     def _bytes(self, slot: int, at: int, count: int) -> Any:
@@ -269,6 +322,15 @@ class Solution:
                 for one in inputs
             )
         return found
+
+
+def _shaped(flat: Any, one: Frame) -> Any:
+    """Return a tensor of a place: all of it, or of each of its rows a part."""
+    if "width" not in one:
+        return flat.view(one["shape"])
+    begin, length = one["offset"], one["shape"][-1]
+    wider = flat.view([*one["shape"][:-1], one["width"]])
+    return wider[..., begin : begin + length]
 
 
 def _name(kind: type) -> str:

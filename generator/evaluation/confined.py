@@ -34,7 +34,9 @@ _FOLDER = Path(__file__).parent
 _PROJECT = (_FOLDER.parent, Path(kernel_judge.__file__).parent)
 _INSIDE = "/judge"
 _CLOCK = tuple(f"clock/{name}" for name in ("callee", "page", "shared_memory"))
-_WORKER = ("worker", "namespaces", "calling", "building", "frames", *_CLOCK)
+_CONDITIONS = ("conditions/engine", "conditions/graphs")
+_FLAT = ("worker", "namespaces", "calling", "building", "frames")
+_WORKER = (*_FLAT, *_CLOCK, *_CONDITIONS)
 """Modules of ours that the sandbox shows, all in one folder of its own."""
 
 

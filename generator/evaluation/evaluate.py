@@ -30,7 +30,8 @@ class Asks:
     oracles judge, and no code of a definition is executed. `budget` is for all calls of
     a solution, in seconds; None derives it from their number. `case` is the name of the
     only one that is asked, `keep_failures` the folder for the files of refused cases.
-    `until_wrong` ends a solution at its first wrong answer.
+    `until_wrong` ends a solution at its first wrong answer. `conditions` are asked of
+    what passed, those of `required` must hold; `soak` is how long, in seconds, one lasts.
     """
 
     device: str = "cpu"
@@ -45,6 +46,9 @@ class Asks:
     case: str = ""
     keep_failures: str = ""
     until_wrong: bool = False
+    conditions: Sequence[str] = ()
+    required: Sequence[str] = ()
+    soak: float = 10.0
 
 
 def evaluate(
@@ -127,6 +131,9 @@ def _arguments(
         "keep_failures": asks.keep_failures,
         "until_wrong": asks.until_wrong,
         "again": again,
+        "conditions": list(asks.conditions),
+        "required": list(asks.required),
+        "soak": asks.soak,
         "timing": asks.timing,
         "timeout": asks.timeout,
         "gpus": list(asks.gpus),

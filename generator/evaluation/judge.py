@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
-from generator.evaluation.arena import Layout
+from generator.evaluation.arena import Layout, Slices
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
@@ -58,10 +58,21 @@ class Asks(Protocol):
     """Call a solution; `confined.Session` does it in a sandbox."""
 
     def write(
-        self, slot: int, inputs: Mapping[str, Any], outputs: Any, axes: Any
+        self,
+        slot: int,
+        inputs: Mapping[str, Any],
+        outputs: Any,
+        axes: Any,
+        slices: Slices | None = None,
     ) -> Layout: ...
     def call(
-        self, slot: int, layout: Layout, *, seed: int, passes_outputs: bool
+        self,
+        slot: int,
+        layout: Layout,
+        *,
+        seed: int,
+        passes_outputs: bool,
+        under: str = "",
     ) -> None: ...
     def fetch(self, slot: int, layout: Layout) -> Answer: ...
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor: ...
@@ -85,9 +96,11 @@ class Judge:
     _found: dict[str, CaseVerdict] = field(default_factory=dict)
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._draw = random.Random(self.secret)
+
     def judge(self) -> list[CaseVerdict]:
         """Return the verdicts on cases and workloads, then those on relations."""
-        self._draw = random.Random(self.secret)
         asked = [
             (name, one, slot)
             for name, rounds in self.asked.rounds
@@ -135,7 +148,7 @@ class Judge:
             calls = min(calls, _FEW)
         answers = [
             # draws of one law are pooled, from both addresses
-            self._called(
+            self.called(
                 one.inputs, one.filled, (slot + n) % 2, one.case.axes, seed=seed
             )
             for n, seed in enumerate(self._seeds(name, calls))
@@ -161,22 +174,40 @@ class Judge:
             for n, place in enumerate(upper)
         ]
 
-    def _called(
+    def called(
         self,
         inputs: Mapping[str, Any],
         filled: Sequence[str],
         slot: int,
         axes: Mapping[str, int],
+        *,
         seed: int | None = None,
+        slices: Slices | None = None,
+        under: str = "",
     ) -> tuple[Any, ...]:
-        """Return the outputs of a call, then the inputs that it filled."""
+        """Return the outputs of a call, then the inputs that it filled. Raises Refused."""
         known = self.asked.subject.definition
         specs = known.interface.output_specs
         sizes = sizes_of(known.interface, {**known.axes, **axes}, inputs)
-        layout = self.session.write(slot, inputs, specs, sizes)
+        layout = self.session.write(slot, inputs, specs, sizes, slices)
         seed = self._draw.randrange(_SEEDS) if seed is None else seed
-        self.session.call(slot, layout, seed=seed, passes_outputs=self.passes_outputs)
+        passes = self.passes_outputs
+        self.session.call(slot, layout, seed=seed, passes_outputs=passes, under=under)
         answer = self.session.fetch(slot, layout)
+        return self.answered(slot, layout, answer, inputs, filled)
+
+    def answered(
+        self,
+        slot: int,
+        layout: Layout,
+        answer: Answer,
+        inputs: Mapping[str, Any],
+        filled: Sequence[str],
+    ) -> tuple[Any, ...]:
+        """Return the outputs of an answer, then the inputs that it filled.
+
+        Raises Refused where it wrote to another input.
+        """
         names = list(inputs)
         written = [names[number] for number in answer.changed]
         if others := [name for name in written if name not in filled]:
@@ -273,10 +304,10 @@ class Judge:
 
     def _relation(self, relation: Any, one: Round) -> Mapping[str, float]:
         """Judge one relation between calls. Raises Refused."""
-        subject = one.subject.with_run(self._run)
+        subject = one.subject.with_run(self.run)
         # relations make their calls on the CPU, where the session takes inputs from
         trial = subject.trial(
-            one.case, run=self._run, make_inputs=one.make_inputs, shift=one.shift
+            one.case, run=self.run, make_inputs=one.make_inputs, shift=one.shift
         )
         for claim in relation.claims(related_calls(subject, trial)):
             result = self._claimed(claim, one)
@@ -302,12 +333,12 @@ class Judge:
         actual, expected = self._near(claim.actual, claim.expected)
         return compare(actual, expected, bound, same_dtype=False)
 
-    def _run(self, *given: Any) -> Any:
+    def run(self, *given: Any) -> Any:
         """Be the `run()` that relations ask; inputs that are filled are written back."""
         names = list(self.asked.subject.interface.input_specs)
         inputs = dict(zip(names, given, strict=True))
         filled = self.asked.subject.filled(inputs)
-        found = self._called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
+        found = self.called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
         count = len(self.asked.subject.interface.output_specs)
         for name, value in zip(filled, found[count:], strict=True):
             inputs[name].copy_(value)

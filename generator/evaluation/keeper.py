@@ -69,6 +69,11 @@ class Keeper:
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         return f"its process ended {how}"
 
+    def used(self) -> dict[str, int]:
+        """Return how many bytes, threads and descriptors the solution's processes have."""
+        found: dict[str, int] = self._asked("measure")["used"]
+        return found
+
     def close(self) -> None:
         """End all processes of the namespace."""
         self._channel.close()

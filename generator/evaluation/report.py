@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from generator.evaluation.conditions.condition import BROKEN, HOLDS
 from generator.evaluation.verdict import ORDER, PASSED, SKIPPED, SolutionVerdict
 from generator.problems.messages import plural
 from generator.reports.report import (
@@ -23,6 +24,8 @@ _TIMES = (
     *("solution", "case", "ms", "spread", "host", "reference", "production"),
     *("speedup", "of light", ""),
 )
+_CONDITIONS = ("solution", "as", "condition", "reason")
+_OF_CONDITIONS = {HOLDS: Status.PASSED, BROKEN: Status.FAILED}
 _STATUSES = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
 
 
@@ -44,6 +47,9 @@ def evaluation_report(verdicts: Sequence[SolutionVerdict]) -> Report:
     times = [row for verdict in verdicts for row in _times(verdict)]
     if times:
         tables.append(Table(times, _TIMES, words=("solution", "case"), keys=2))
+    under = [row for verdict in verdicts for row in _conditions(verdict)]
+    if under:
+        tables.append(Table(under, _CONDITIONS, words=_CONDITIONS, keys=2))
     notes = dict.fromkeys((v.definition, note) for v in verdicts for note in v.notes)
     tables.append(Table([Row((Quoted(name), note)) for name, note in notes]))
     return Report(
@@ -89,6 +95,19 @@ def _times(verdict: SolutionVerdict) -> list[Row]:
             cells += ["-" if f is None else f"{f:.2f}" for f in shares]
             about = Quoted(verdict.solution), Quoted(case.case)
             rows.append(Row((*about, *cells, _doubts(timing))))
+    return rows
+
+
+def _conditions(verdict: SolutionVerdict) -> list[Row]:
+    rows = []
+    for name, condition in verdict.conditions.items():
+        parts = condition["details"].items()
+        # parts that hold as well say more than the first reason
+        said = ", ".join(f"{key} {value}" for key, value in parts)
+        reason = " · ".join(filter(None, (condition["reason"], said)))
+        status = _OF_CONDITIONS.get(condition["verdict"], Status.OPEN)
+        cells = (Quoted(verdict.solution), name, condition["verdict"], reason)
+        rows.append(Row(cells, status))
     return rows
 
 

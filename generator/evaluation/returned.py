@@ -17,6 +17,8 @@ from generator.evaluation.verdict import (
 )
 
 _PASSED = "passed"
+# bytes of an answer that was read
+_READ = 0xFD
 _MOST_DIMENSIONS, _MOST_TEXT = 64, 200
 _INTEGERS = range(-(2**63), 2**64)
 
@@ -93,14 +95,11 @@ def output_of(shared: Slot, place: Mapping[str, Any], one: Returned | None) -> A
 
 
 def was_returned_before(output: Any) -> bool:
-    """Return whether an output has nothing but what the worker overwrites answers with.
-
-    Of floats that is NaN throughout, with bits of their own.
-    """
+    """Return whether an output has nothing but what the worker overwrites answers with."""
     is_one = isinstance(output, torch.Tensor) and output.is_floating_point()
     if not is_one or output.numel() == 0 or output.element_size() == 1:
         return False
-    return bool((output.contiguous().view(torch.uint8) == 0xFF).all())
+    return bool((output.contiguous().view(torch.uint8) == _READ).all())
 
 
 def check_returned(returned: Sequence[Returned], layout: Layout, device: str) -> None:

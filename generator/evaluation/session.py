@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.arena import Layout, Slot, laid_out
+from generator.evaluation.arena import Layout, Slices, Slot, laid_out
 from generator.evaluation.channel import received
 from generator.evaluation.frames import Garbled, send
 from generator.evaluation.keeper import Keeper
@@ -106,18 +106,22 @@ class Session:
         inputs: Mapping[str, Any],
         outputs: Mapping[str, TensorSpec],
         axes: Mapping[str, int],
+        slices: Slices | None = None,
     ) -> Layout:
         """Write the arguments of a call to a slot, with poison for its outputs."""
-        layout = laid_out(inputs, outputs, axes)
-        shared = self._slots.get(slot)
-        if shared is None or shared.size < layout.size:
+        layout = laid_out(inputs, outputs, axes, slices)
+        self.slot(slot, layout.size).write(layout, inputs)
+        return layout
+
+    def slot(self, number: int, size: int) -> Slot:
+        """Return a slot of at least that many bytes, which the process has as well."""
+        shared = self._slots.get(number)
+        if shared is None or shared.size < size:
             if shared is not None:
                 shared.close()
-            shared = self._slots[slot] = Slot.of(layout.size)
-            frame = {"slot": slot, "bytes": shared.size}
-            self._ask(frame, self._allowed.call_seconds, [shared.file])
-        shared.write(layout, inputs)
-        return layout
+            shared = self._slots[number] = Slot.of(size)
+            self.ask({"slot": number, "bytes": shared.size}, [shared.file])
+        return shared
 
     def call(
         self,
@@ -126,8 +130,12 @@ class Session:
         *,
         seed: int,
         passes_outputs: bool,
+        under: str = "",
     ) -> None:
-        """Call the solution on what is in a slot; the outputs are for `fetch`."""
+        """Call the solution on what is in a slot; the outputs are for `fetch`.
+
+        `under` is the name of a condition; an ordinary call has none.
+        """
         how = {
             "slot": slot,
             "used": layout.size,
@@ -135,8 +143,18 @@ class Session:
             "outputs": layout.outputs,
             "passes_outputs": passes_outputs,
             "seed": seed,
+            "under": under,
         }
-        answer = self._ask({"call": how}, self._allowed.call_seconds)
+        self._stopped_after({"call": how}, layout, passes_outputs)
+
+    def capture(self, how: Mapping[str, Any], layout: Layout) -> None:
+        """Have the process capture a call and queue its replays, and stop it."""
+        self._stopped_after({"graph": how}, layout, how["passes_outputs"])
+
+    def _stopped_after(
+        self, frame: Mapping[str, Any], layout: Layout, passes_outputs: bool
+    ) -> None:
+        answer = self.ask(frame)
         # what goes on is stopped until the next question
         self._keeper.stop()
         self._returned = parsed(answer.get("outputs"), passes_outputs)
@@ -161,6 +179,16 @@ class Session:
         if is_overrun:
             raise Refused(RUNTIME_ERROR, "it wrote outside of its arguments")
         return Answer(tuple(outputs), tuple(changed))
+
+    def state(self) -> dict[str, Any]:
+        """Return what the process says of torch's global state, and of its memory."""
+        return self.ask({"state": True})
+
+    def ask(
+        self, frame: Mapping[str, Any], files: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        """Return the answer to a frame, which takes no longer than a call."""
+        return self._ask(frame, self._allowed.call_seconds, files)
 
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor:
         """Return an input as the last call left it."""
@@ -223,7 +251,8 @@ class Session:
         if answer.pop("nonce", None) != nonce:
             raise Refused(REWARD_HACK, "it wrote to the channel of the judge")
         if "raised" in answer:
-            raise Refused(RUNTIME_ERROR, one_line(str(answer["raised"]), _SHORT))
+            why = one_line(str(answer["raised"]), _SHORT)
+            raise Refused(RUNTIME_ERROR, why, is_raised=True)
         return answer
 
     def _received(self, seconds: float) -> tuple[dict[str, Any], int]:

@@ -22,12 +22,15 @@ from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.rivals import NoRival
+from generator.evaluation.conditions.ask import ask, required
+from generator.evaluation.conditions.asking import Asking
+from generator.evaluation.conditions.condition import SOAK, Condition
 from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import Asked, rounds_of
-from generator.evaluation.session import Allowed
+from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.solution_tolerance import REFERENCE
@@ -108,7 +111,7 @@ class _Bench:
             workloads_of(root, file) if "workloads" in task["asks"] else []
         )
         gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
-        self._uses = partial(using, gpu, task["timing"], alive)
+        self._uses = partial(using, gpu, is_alone=task["timing"], alive=alive)
         self._allowed = Allowed(task["timeout"])
         self._confined = confinement(self._allowed)
         # a reference takes what it takes: no solution waits for another's
@@ -125,12 +128,13 @@ class _Bench:
         """Return the verdict on a solution; whatever happens is that of it alone."""
         begun = time.monotonic()
         notes: list[str] = []
+        conditions: dict[str, Condition] = {}
         lacks = _missing(solution, self._task["device"])
         try:
             if lacks is not None:
                 cases = [CaseVerdict("", SKIPPED, lacks)]
             else:
-                cases = self._judged(solution, notes)
+                cases = self._judged(solution, notes, conditions)
         except (KeyboardInterrupt, SystemExit, CannotRun):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is of this solution
@@ -141,12 +145,20 @@ class _Bench:
             self.close()
             self._field = None
         seconds = time.monotonic() - begun
-        return _concluded(solution, self._file, cases, notes, seconds)
+        found = _concluded(solution, self._file, cases, notes, seconds)
+        said = {name: one.as_dict() for name, one in conditions.items()}
+        return replace(found, conditions=said)
 
-    def _judged(self, solution: Solution, notes: list[str]) -> list[CaseVerdict]:
+    def _judged(
+        self,
+        solution: Solution,
+        notes: list[str],
+        conditions: dict[str, Condition],
+    ) -> list[CaseVerdict]:
         """Return the verdicts on a solution's cases; one of a build that failed.
 
-        Whatever needs the GPU is done while it uses it; a build does not.
+        Those on conditions are put into `conditions`. Whatever needs the GPU is done
+        while it uses it; a build does not.
         """
         task = self._task
         # whatever else is in this task: the same on every number of tasks
@@ -199,7 +211,35 @@ class _Bench:
                     rivals = self._rivals()
                     how = (session, asked, cases, passes, secret, rivals, notes)
                     cases = timed(*how)
+            if task["conditions"] and cases and worst(cases).verdict == PASSED:
+                about = (session, solution, asked, own.randrange(2**62))
+                conditions |= self._under_conditions(*about)
+                cases += required(conditions, task["required"])
             return cases
+
+    def _under_conditions(
+        self, session: Session, solution: Solution, asked: Asked, secret: int
+    ) -> dict[str, Condition]:
+        """Return the verdicts on a solution under conditions; a soak has the GPU alone."""
+        task, passes = self._task, solution.passes_outputs
+        interface = asked.subject.interface
+        count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
+
+        def reopened() -> Session:
+            found = self._confined.open()
+            found.build(solution, count)
+            return found
+
+        how = (session, asked, self._device, passes, secret, reopened, task["soak"])
+        asking = Asking(*how)
+        found: dict[str, Condition] = {}
+        try:
+            for name in task["conditions"]:
+                with self._uses(is_alone=name == SOAK):
+                    found[name] = ask(asking, name)
+        finally:
+            asking.session.close()
+        return found
 
     def _begin_rivals(self, asked: Asked) -> None:
         """Start the processes of rivals, which all solutions of the task have."""

@@ -99,6 +99,11 @@ def _trace(
         }
     if status == PASSED:
         evaluation["performance"] = {n: timing[n] for n in _FIGURES if n in timing}
+    if verdict.conditions:
+        evaluation["conditions"] = {
+            name: {key: condition[key] for key in ("verdict", "reason")}
+            for name, condition in verdict.conditions.items()
+        }
     return {
         "definition": verdict.definition,
         "workload": dict(case.workload),

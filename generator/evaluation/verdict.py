@@ -25,11 +25,14 @@ NEAREST = {REWARD_HACK: RUNTIME_ERROR}
 
 
 class Refused(Exception):
-    """Carry a verdict, in one line the reason, and the errors that were measured."""
+    """Carry a verdict, in one line the reason, and the errors that were measured.
 
-    def __init__(self, verdict: str, reason: str) -> None:
+    `is_raised` says that the call raised it: the process answers further questions.
+    """
+
+    def __init__(self, verdict: str, reason: str, *, is_raised: bool = False) -> None:
         super().__init__(reason)
-        self.verdict, self.reason = verdict, reason
+        self.verdict, self.reason, self.is_raised = verdict, reason, is_raised
         self.metrics: Mapping[str, float] = {}
 
 
@@ -54,6 +57,7 @@ class SolutionVerdict:
     """Hold the verdict on a solution: the worst of its cases, and the first of these.
 
     `notes` say what the verdict does not rest on: no oracle, cases that were left out.
+    `conditions` are the verdicts on those that were asked, by name, as JSON values.
     """
 
     solution: str
@@ -67,6 +71,7 @@ class SolutionVerdict:
     cases: Sequence[CaseVerdict] = ()
     notes: Sequence[str] = ()
     seconds: float = 0.0
+    conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def is_fine(self) -> bool:

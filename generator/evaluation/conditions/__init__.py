@@ -1,0 +1,1 @@
+"""Conditions under which engines call a kernel: graphs, streams, strides, compilers, batches."""

@@ -1,0 +1,121 @@
+"""What conditions ask a solution with: calls that are judged, cases, a process that works."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from generator.evaluation.arena import Slices
+from generator.evaluation.conditions.condition import BROKEN, UNSUPPORTED, Condition
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import Asked, Round
+from generator.evaluation.session import Session
+from generator.evaluation.verdict import Refused
+from kernel_judge.inputs.memory import tensor_bytes
+
+_MOST_BYTES = 16 << 20
+_SEEDS = 2**31
+
+
+class Skipped(Exception):
+    """Say why a condition can't be asked of a definition, or here."""
+
+
+@dataclass
+class Asking:
+    """Ask one solution under conditions.
+
+    `reopened` returns a session in which the solution is built anew: a call may have
+    ended the last one. `secret` seeds values and choices.
+    """
+
+    session: Session
+    asked: Asked
+    device: torch.device
+    passes_outputs: bool
+    secret: int
+    reopened: Callable[[], Session]
+    soak_seconds: float
+    draw: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draw = random.Random(f"{self.secret} conditions")
+
+    @property
+    def judge(self) -> Judge:
+        """Return what compares the answers of the session."""
+        about = (self.session, self.asked, self.device, self.passes_outputs)
+        return Judge(*about, self.draw.randrange(_SEEDS))
+
+    def called(
+        self,
+        one: Round,
+        *,
+        slices: Slices | None = None,
+        under: str = "",
+        slot: int = 0,
+        seed: int | None = None,
+    ) -> tuple[Any, ...]:
+        """Return the answer to a round, which is right. Raises Refused.
+
+        Of a law one call proves nothing: its shapes are looked at alone.
+        """
+        judge = self.judge
+        how: dict[str, Any] = {"slices": slices, "under": under, "seed": seed}
+        actual = judge.called(one.inputs, one.filled, slot, one.case.axes, **how)
+        if one.calls() == 1:
+            judge.compared("", one, actual)
+        return actual
+
+    def cases(self, count: int) -> list[Round]:
+        """Return cases drawn of those that have elements and are not large.
+
+        Raises Skipped where there is none.
+        """
+        found = [rounds[0] for _, rounds in self.asked.rounds if _is_small(rounds[0])]
+        if not found:
+            limit = f"{_MOST_BYTES >> 20} MiB"
+            raise Skipped(f"each of its cases is empty, or larger than {limit}")
+        return self.draw.sample(found, min(count, len(found)))
+
+    def other(self, one: Round) -> Round:
+        """Return a round of the same case with other values."""
+        return replace(one, shift=self.draw.randrange(_SEEDS))
+
+    def verdict(self, refused: Refused, where: str = "") -> Condition:
+        """Return what a refusal is under a condition.
+
+        An error that it raises is its way to say no, if it can be called afterwards. A
+        wrong answer is none, nor is a process that is no good any more.
+        """
+        reason = f"{where}: {refused.reason}" if where else refused.reason
+        if not refused.is_raised:
+            return Condition(BROKEN, f"{refused.verdict}: {reason}")
+        if self.works():
+            return Condition(UNSUPPORTED, reason)
+        return Condition(BROKEN, f"{reason}; no call is right afterwards")
+
+    def works(self) -> bool:
+        """Return whether an ordinary call is answered rightly."""
+        with suppress(Refused):
+            self.called(self.cases(1)[0])
+            return True
+        return False
+
+    def mend(self) -> None:
+        """Build the solution in another process where this one is no good any more."""
+        if not self.works():
+            self.session.close()
+            self.session = self.reopened()
+
+
+def _is_small(one: Round) -> bool:
+    """Return whether a round has elements, values of its own, and 16 MiB at most."""
+    if one.workload is not None or not all(one.case.axes.values()):
+        return False
+    return tensor_bytes(one.subject.definition, one.case) <= _MOST_BYTES
