@@ -7,7 +7,9 @@ A solution that is right for the lengths of cases and workloads alone is refused
 - sequences of keys: sixteen in one batch, each residue of 16 once, with as many queries as
   the op has; two of more than 1,024 and more than 4,096 keys; one of more than 16,384, and
   so of 256 pages where these are of 64, or on a GPU of more than 32,768;
-- of all other op_types what their audit varies.
+- of all other op_types what their audit varies;
+- on a GPU, small cases past the limits of kernels, and rows beyond 65,536 where the definition
+  has a case of rows that repeat: their oracle is cheap.
 
 Bytes are bounded, so that a CPU takes seconds: sequences that do not fit are shortened, and
 where weights are large, fewer residues are drawn, two at least.
@@ -23,7 +25,7 @@ import torch
 
 from generator.ops.attention.audit import axes_of
 from generator.ops.registry import optional_op_module
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import tensor_bytes
 
 RESIDUES, BLOCKS = 16, 8
@@ -35,6 +37,8 @@ _LONGEST = {"cpu": 16_384, "cuda": 32_768}
 _MANY_ROWS = 1_024
 # a product with weights of more bytes takes a CPU too long for many rows
 _LIGHT_BYTES = 1 << 20
+# rows that a kernel may number by 16 bits, and bytes of a call with so many; of another
+_FAR_ROWS, _FAR_BYTES, _SMALL_BYTES = 65_536, 9 << 27, 64 << 20
 # of rows, however large the weights are
 _FEWEST = 2
 # where an op_type has neither rows nor sequences
@@ -131,6 +135,37 @@ def _sequences(
                 yield case
                 break
             scale /= 1.25
+
+
+def past_limits(
+    definition: Definition,
+    cases: Sequence[Case],
+    draw: random.Random,
+    device: torch.device,
+) -> Iterator[Case]:
+    """Return the cases of size `limits` that are cheap on a GPU; rows that repeat, longer.
+
+    A CPU takes too long for them: what a solution there can't do is drawn above.
+    """
+    if device.type == "cpu":
+        return
+    found = [case for case in cases if case.size == LIMITS]
+    far = next((case for case in found if case.repeats), None)
+    for case in found:
+        most = _SMALL_BYTES
+        if case is far:
+            most = _FAR_BYTES
+            case = _far(definition, case, _FAR_ROWS + 1 + draw.randrange(1_000))
+        if tensor_bytes(definition, case) <= most:
+            yield case
+
+
+def _far(definition: Definition, case: Case, rows: int) -> Case:
+    """Return a case with as many rows along the axis that repeats as the bytes allow."""
+    axis = case.repeats
+    size = tensor_bytes(definition, replace(case, axes={**case.axes, axis: rows}))
+    most = max(case.axes[axis], rows * _FAR_BYTES // max(size, _FAR_BYTES))
+    return replace(case, axes={**case.axes, axis: min(rows, most)})
 
 
 def varied_anyway(definition: Definition, cases: Sequence[Case], device: str) -> int:

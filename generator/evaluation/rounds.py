@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,11 @@ from typing import Any
 import torch
 
 from generator.dataset.definition import Definition as Loaded
-from generator.evaluation.drawn_lengths import drawn_lengths, varied_anyway
+from generator.evaluation.drawn_lengths import (
+    drawn_lengths,
+    past_limits,
+    varied_anyway,
+)
 from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
@@ -26,6 +30,7 @@ from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
 from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import dtype_of, shape_of, shortage, tensor_bytes
+from kernel_judge.inputs.repeated import repeated, repeated_inputs, shortened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, Trial, as_tuple
 from kernel_judge.inputs.workload_case import workload_case
@@ -87,6 +92,8 @@ class Round:
     @cached_property
     def expected(self) -> tuple[Any, ...]:
         """Return what is expected, on the CPU, inputs to be filled after the outputs."""
+        if self.case.repeats:
+            return self._repeated()
         if self.source == ORACLE:
             oracle = self.subject.op.oracle
             assert oracle is not None
@@ -95,6 +102,15 @@ class Round:
             after = tuple(self.trial.after(name) for name in self.filled)
             found = self.trial.outputs + after
         return tuple(v.cpu() if isinstance(v, torch.Tensor) else v for v in found)
+
+    def _repeated(self) -> tuple[Any, ...]:
+        """Return what is expected of slices that repeat, from that of the distinct ones."""
+        few = replace(self, case=shortened(self.case)).expected
+        specs = self.subject.interface.output_specs
+        names = [*specs, *self.filled]
+        every = {**self.subject.interface.input_specs, **specs}
+        found = repeated(dict(zip(names, few, strict=True)), every, self.case)
+        return tuple(found.values())
 
     def drop(self) -> None:
         """Forget values that are too large to be kept for the next solution."""
@@ -118,8 +134,7 @@ class Round:
         if self.values is not None:
             return self.values
         own = getattr(case, "make_inputs", None) or self.subject.op.make_inputs
-        made: Inputs = own(definition, case, stream)
-        return made
+        return repeated_inputs(own, definition, case, stream)
 
 
 @dataclass(frozen=True)
@@ -174,8 +189,8 @@ def rounds_of(
         return Round(subject, case, shift, device, workload)
 
     asked: list[tuple[str, Sequence[Round]]] = []
-    # lengths past the limits of kernels are drawn: see `lengths`
-    every = [c for c in subject.op.cases(known) if c.size != LIMITS]
+    declared = subject.op.cases(known)
+    every = [c for c in declared if c.size != LIMITS]
     cases = [c for c in every if c.size != "large"]
     judged = optional_op_module(known.op_type, "judged")
     if judged is not None:
@@ -192,6 +207,8 @@ def rounds_of(
             (f"lengths {number}: {_axes(case)}", [round_of(case)])
             for number, case in enumerate(lengths)
         ]
+        far = past_limits(known, declared, draw, device)
+        asked += [(f"limits: {case.name}", [round_of(case)]) for case in far]
         if not lengths:
             few = varied_anyway(known, every, device.type)
             if not few:

@@ -53,16 +53,28 @@ def repeated_inputs(
     make_inputs: MakeInputs, definition: Definition, case: Case, stream: Stream
 ) -> Inputs:
     """Return the inputs of a case; of one that repeats, slice i is slice i mod 61."""
-    axis = case.repeats
-    if not axis:
+    if not case.repeats:
         return make_inputs(definition, case, stream)
-    short = replace(case, axes={**case.axes, axis: DISTINCT}, repeats="")
+    made = make_inputs(definition, shortened(case), stream)
+    return repeated(made, definition.interface.input_specs, case)
+
+
+def shortened(case: Case) -> Case:
+    """Return the case of the distinct slices alone; one that repeats none, as it is."""
+    if not case.repeats:
+        return case
+    return replace(case, axes={**case.axes, case.repeats: DISTINCT}, repeats="")
+
+
+def repeated(
+    values: Mapping[str, Any], specs: Mapping[str, TensorSpec], case: Case
+) -> Inputs:
+    """Return values of the distinct slices as those of the whole case that repeats them."""
+    axis = case.repeats
     order = torch.arange(case.axes[axis]) % DISTINCT
-    made = make_inputs(definition, short, stream)
-    specs = definition.interface.input_specs
     return {
         name: _taken(value, specs[name], axis, DISTINCT, order)
-        for name, value in made.items()
+        for name, value in values.items()
     }
 
 

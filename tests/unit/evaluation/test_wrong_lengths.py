@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from generator.evaluation.drawn_lengths import drawn_lengths
-from generator.evaluation.rounds import Asked, rounds_of
+from generator.evaluation.drawn_lengths import drawn_lengths, past_limits
+from generator.evaluation.rounds import Asked, Round, rounds_of
 from generator.rules.subjects import subject_of
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
@@ -152,3 +152,35 @@ def test_sequences_have_every_residue_and_pass_the_limits_of_kernels():
 
 def test_large_weights_leave_two_lengths():
     assert len(lengths("gemm_bf16_n128256_k3072", 1)) == 2
+
+
+def test_rows_are_numbered_beyond_16_bits_on_a_gpu() -> None:
+    name = "rmsnorm_h128"
+    subject = subject_of(loaded(name))
+    cases = subject.op.cases(subject.definition)
+    (case,) = (
+        case
+        for case in past_limits(
+            subject.definition, cases, random.Random(5), torch.device("cuda")
+        )
+        if case.repeats and case.axes["batch_size"] < 1 << 17
+    )
+    assert case.axes["batch_size"] > 1 << 16
+    one = Round(subject, case, 7, CPU)
+    far = Asked(subject, [("far", [one])], [], [])
+
+    def refused(run: Run) -> bool:
+        try:
+            UntilWrong(InProcess(run), far, CPU, False, 5).judge()
+        except Wrong:
+            return True
+        return False
+
+    def of_16_bits(hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        rows = torch.arange(len(hidden_states)).to(torch.int16).long()
+        return reference(name)(hidden_states, weight)[rows % len(hidden_states)]
+
+    assert not refused(reference(name))
+    assert refused(of_16_bits)
+    # one row alone is another's: the last
+    assert refused(lambda x, w: reference(name)(torch.cat([x[:-1], x[:1]]), w))
