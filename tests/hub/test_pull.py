@@ -186,6 +186,23 @@ def test_links_and_folders_in_the_way_are_left(
     assert (root / "verification/gpu.json").exists()
 
 
+@pytest.mark.parametrize("place", [".trace-dataset", ".trace-dataset/incoming"])
+def test_the_record_is_written_through_no_link(
+    place: str, pull: Pull, root: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    (mine / "incoming").mkdir(parents=True)
+    texts = {"pull.json": "{}", "precious": "p", "incoming/precious": "q"}
+    for name, text in texts.items():
+        (mine / name).write_text(text)
+    (root / place).parent.mkdir(parents=True)
+    os.symlink(mine, root / place)
+    _, _, err = pull("--definition-name", FIRST, status=2)
+    assert f"{place} is a link or a file here: remove it" in err
+    there = [path for path in mine.rglob("*") if path.is_file()]
+    assert {str(p.relative_to(mine)): p.read_text() for p in there} == texts
+
+
 # no network
 
 

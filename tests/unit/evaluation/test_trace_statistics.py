@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from generator.dataset.json_file import MAX_BYTES
 from generator.evaluation.trace_report import traces_report
 from generator.evaluation.trace_statistics import (
     CONTRADICTED,
@@ -268,6 +269,14 @@ def test_what_is_no_file_is_not_waited_for(
     with pytest.raises(
         Failure, match=rf"traces/alice/twice/another\.jsonl .*is {kind}, not a file"
     ):
+        statistics_of(tmp_path, [KEY])
+
+
+def test_a_file_that_validate_refuses_is_not_read(tmp_path: Path) -> None:
+    statistics(tmp_path, trace())
+    (tmp_path / "traces/alice/twice/another.jsonl").write_bytes(b"")
+    os.truncate(tmp_path / "traces/alice/twice/another.jsonl", MAX_BYTES + 1)
+    with pytest.raises(Failure, match="more than the 16 MiB that are read"):
         statistics_of(tmp_path, [KEY])
 
 

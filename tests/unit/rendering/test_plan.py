@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import replace
 
 import pytest
@@ -147,3 +148,25 @@ def test_an_ops_functions_are_in_the_file_once_and_in_its_base_class(op_type):
         assert defined.count(function) == 1
         assert f"    {function} = staticmethod({function})\n" in text
     assert planned.op.body in text
+
+
+def test_work_grows_as_the_definitions_do():
+    """Counted in calls of functions, since times depend on the machine."""
+
+    def calls(count):
+        definitions = named(*(f"twice_n{number}" for number in range(count)))
+        seen = 0
+
+        def count_it(frame, event, argument):
+            nonlocal seen
+            seen += event in ("call", "c_call")
+
+        sys.setprofile(count_it)
+        try:
+            plan(*definitions)
+        finally:
+            sys.setprofile(None)
+        return seen
+
+    calls(2)
+    assert calls(400) < 2.2 * calls(200)
