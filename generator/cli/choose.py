@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from generator.problems import Failure
-
 if TYPE_CHECKING:
+    from generator.api import Dataset
     from generator.dataset.paths import DatasetFile, Discovered
-    from generator.problems import Problem
 
 
 @dataclass(frozen=True)
@@ -48,25 +45,18 @@ class Choice:
         Raises Failure where there is no dataset, or nothing of the name, and where an
         op_type of another distribution is broken: once, and not in every worker.
         """
-        from generator.dataset.paths import discover_definitions, select
+        from generator.dataset.paths import discover_definitions
         from generator.ops.registry import op_specs
 
-        found = discover_definitions(self.dataset)
-        require_definitions(found.problems, readable=bool(found.files))
+        files = self.opened().files
         op_specs()
-        return found, select(found, self.op_types, self.names)
+        return discover_definitions(self.dataset), files
 
+    def opened(self) -> Dataset:
+        """Return the dataset with what is chosen of it."""
+        from generator.api import Dataset
 
-def require_definitions(problems: Iterable[Problem], *, readable: bool = True) -> None:
-    """Raise Failure where there is no dataset, an empty one, or nothing is `readable`."""
-    from generator.dataset.paths import NOTHING_THERE
-    from generator.problems import Severity
-
-    for problem in problems:
-        if problem.rule in NOTHING_THERE:
-            raise Failure(f"{problem.message} {problem.fix}")
-        if not readable and problem.severity is Severity.ERROR:
-            raise Failure(f"{problem.file}: {problem.message} {problem.fix}")
+        return Dataset(self.dataset, self.op_types, self.names)
 
 
 def prefix_of(dataset: Path) -> str:

@@ -18,7 +18,6 @@ from generator.cli.output import (
     write_files,
 )
 from generator.evaluation.conditions.condition import NAMES, OF_CUDA
-from generator.problems import Failure
 from generator.problems.messages import one_line
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
@@ -145,23 +144,19 @@ def evaluate(
     under = [*dict.fromkeys((*_conditions("--as", conditions), *must))]
     if lacking := [name for name in must if name in OF_CUDA and device != "cuda"]:
         raise click.UsageError(f"--require {lacking[0]} goes with --device cuda.")
-    _, files = choice.find()
+    choice.find()
     require_modules("An evaluation needs", _NEEDED)
-    from generator.evaluation.environment import environment, now, why_no_cuda
+    from generator import api
+    from generator.evaluation.environment import environment, now
     from generator.evaluation.evaluate import Asks
-    from generator.evaluation.evaluate import evaluate as run
     from generator.evaluation.failures import without_details
     from generator.evaluation.report import evaluation_report
-    from generator.evaluation.solution import read_solutions
     from generator.evaluation.traces import after_earlier_traces, trace_files
     from generator.execution.gpus import visible_gpus
-    from generator.execution.sandbox import refusal
 
-    if device == "cuda" and (lacks := why_no_cuda()):
-        raise Failure(f"--device cuda: {one_line(lacks)}.")
-    if reason := refusal():
-        raise Failure(f"solutions run in a sandbox only: {one_line(reason)}.")
-    chosen = read_solutions(choice.dataset, files, solutions, authors)
+    api.require_sandbox(device)
+    dataset = choice.opened()
+    chosen = api.read_solutions(dataset, solutions, authors)
     gpus: tuple[str, ...] = ()
     if device == "cuda" and executor == "local":
         gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
@@ -175,14 +170,11 @@ def evaluate(
     if output is not None:
         check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
-    verdicts = run(
+    verdicts = api.Evaluator(jobs, runs).evaluate(
+        dataset,
         chosen,
-        files,
-        choice.dataset,
         asks,
-        runs,
-        jobs,
-        lambda v: say(
+        progress=lambda v: say(
             f"{one_line(v.solution, 100)}: {v.verdict} {'' if secret else v.reason}"
         ),
     )

@@ -10,7 +10,7 @@ import click
 
 from generator import __version__
 from generator.cli import options
-from generator.cli.choose import Choice, require_definitions
+from generator.cli.choose import Choice
 from generator.cli.output import (
     progress,
     run_and_exit,
@@ -19,11 +19,10 @@ from generator.cli.output import (
     write_json,
     write_lines,
 )
-from generator.problems import Failure
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:
-    from generator.rules.load import Loaded
+    from generator.api import Dataset
 
 
 def _sizes(
@@ -83,33 +82,15 @@ def cli(
         options.drop("--check writes nothing", "--force")
     if listing:
         options.drop("--list renders nothing", "--check", "--force", "--strict")
+    from generator import api
     from generator.problems import has_errors
-    from generator.rules.load import load_definitions
-
-    dataset = choice.dataset
-    loaded = load_definitions(dataset, op_types=choice.op_types, names=choice.names)
-    require_definitions(loaded.problems, readable=bool(loaded.op_types))
-    if listing:
-        return _list(dataset, loaded, as_json)
-    from generator.rendering.generate import generate
-    from generator.results.kernel_evidence import KernelEvidence
     from generator.rules.unproven import unproven_line
 
-    try:
-        generated = generate(
-            dataset,
-            loaded,
-            output or dataset / "tests" / "references",
-            RenderOptions(sizes, tolerance, standalone),
-            by_name=bool(choice.names),
-            everything=choice.everything,
-            force=force,
-            check=check,
-            agreed=KernelEvidence(dataset),
-        )
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise Failure(f"Can't write {error.filename}: {reason}.") from None
+    dataset = choice.opened()
+    if listing:
+        return _list(dataset, as_json)
+    how = RenderOptions(sizes, tolerance, standalone)
+    generated = api.render(dataset, output, how, force=force, check=check)
     if as_json:
         write_json(generated.as_dict())
     else:
@@ -123,19 +104,14 @@ def cli(
     return status_of(not (failed or (strict and generated.unproven)))
 
 
-def _list(dataset: Path, loaded: Loaded, as_json: bool) -> int:
+def _list(dataset: Dataset, as_json: bool) -> int:
     """Print where each definition's ground truth is from; return the exit status."""
-    from generator.dataset.paths import RECORDINGS
-    from generator.ground_truth.machine import this_machine
-    from generator.ground_truth.resolver import resolve
+    from generator import api
     from generator.problems import has_errors
 
-    machine = this_machine()
+    loaded = dataset.loaded
     with progress("Resolving ground truths"):
-        resolutions = [
-            resolve(definition, machine, recordings=dataset / RECORDINGS)
-            for definition in loaded.definitions
-        ]
+        resolutions = api.resolve(dataset)
     if as_json:
         rows = [resolution.as_dict() for resolution in resolutions]
         problems = [problem.as_dict() for problem in loaded.problems]

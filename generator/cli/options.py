@@ -7,6 +7,7 @@ it `options.dataset`, `options.jobs()` and the like.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from inspect import signature
@@ -83,11 +84,25 @@ def path(what: str, *names: str, metavar: str = "DIR", **more: Any) -> Any:
 flag = partial(option, is_flag=True)
 several = partial(value, multiple=True)
 
+
+def _root(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path:
+    """Return the path that was given, else that of the dataset around this folder."""
+    if value is not None:
+        return value
+    from generator.dataset.paths import find_root
+
+    here = Path.cwd()
+    return Path(os.path.relpath(find_root(here), here))
+
+
 dataset = option(
-    "Root of the dataset; the current directory if not given.",
+    "Root of the dataset; the current folder if not given, or the nearest above it that "
+    "has definitions/.",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    default=".",
+    callback=_root,
 )
 as_json = flag("Print the result as JSON.", "--json")
 check = flag("Write nothing; exit 1 if a file is out of date.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,6 +51,9 @@ def pull(
     interrupted one. Edited files stay; written files are printed. Exit status: 0 all
     chosen files are present, 1 some are missing, 2 wrong usage or no answer from the Hub.
     """
+    if not options.given("--dataset"):
+        # a dataset above this folder is another one
+        choice = replace(choice, dataset=Path())
     if choice.dataset.is_file():
         where = quote(str(choice.dataset))
         raise click.UsageError(f"--dataset {where}: this is a file.")

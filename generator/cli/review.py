@@ -87,10 +87,10 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust")
+    from generator import api
     from generator.execution.cores import usable_cores
     from generator.review.review import (
         Asked,
-        make_review,
         with_results,
         with_software,
         with_solutions,
@@ -106,7 +106,7 @@ def review(
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:
         asked = Asked(trust_evidence, accepted, unproven)
-        made = make_review(sources, usable_cores(), asked)
+        made = api.review(sources, asked, jobs=usable_cores())
         if execute:
             with progress("Running the reference tests of changed definitions"):
                 executed = execute_changes(made.changes, sources.head, device, trust)
@@ -138,9 +138,9 @@ def _sources(
 ) -> AbstractContextManager[Sources]:
     """Return both sides of the change: of a checkout, or of the Hub."""
     if hub is None or pr is None:
-        from generator.review.revisions import open_sources
+        from generator.api import Dataset, changes
 
-        return open_sources(dataset, base, head)
+        return changes(Dataset(dataset), base, head)
     from generator.hub.client import Client
     from generator.hub.review_sources import open_hub_sources
 

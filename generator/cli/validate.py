@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generator.cli import options
-from generator.cli.choose import Choice, prefix_of, require_definitions
+from generator.cli.choose import Choice, prefix_of
 from generator.cli.output import progress, say, show
 from generator.problems import Failure
 from generator.problems.messages import plural
@@ -43,15 +44,8 @@ def validate(
     These are workloads, solutions, traces, tensors, recordings and evidence. Without --execute, no code of the dataset runs.
     """
     options.only_with("--execute", "--trust")
-    from dataclasses import replace
-
-    from generator.rules.catalogue import select_rules
-    from generator.validation.validate import (
-        Counts,
-        make_plan,
-        run_plan,
-        validation_report,
-    )
+    from generator import api
+    from generator.validation.validate import validation_report
 
     config = None
     if model_config is not None:
@@ -59,15 +53,16 @@ def validate(
 
         config = figures_of(read_config(model_config))
     asked = [rule.strip() for part in checks for rule in part.split(",")]
-    rules = select_rules(asked) if checks else None
-    plan = make_plan(choice.dataset, op_types=choice.op_types, names=choice.names)
-    require_definitions(plan.problems)
-    if execute:
-        plan = replace(plan, problems=plan.problems + _executed(plan, trust, jobs))
-    counts = Counts()
+    checked = api.validate(
+        choice.opened(),
+        rules=asked,
+        config=config,
+        jobs=jobs,
+        more=partial(_executed, trust=trust, jobs=jobs) if execute else api.nothing,
+    )
     report = validation_report(
-        run_plan(plan, counts, rules=rules, config=config, jobs=jobs),
-        counts,
+        checked.problems,
+        checked.counts,
         prefix=prefix_of(choice.dataset),
         notes=notes,
         strict=strict,

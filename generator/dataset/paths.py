@@ -112,6 +112,24 @@ class Discovered:
     problems: tuple[Problem, ...]
 
 
+def find_root(start: Path) -> Path:
+    """Return the folder that has definitions/: `start`, else the nearest above it.
+
+    The search ends at the root of a git repository, and, as git's own does, where a folder
+    is another user's, or on another device. `start` itself is returned where there is none.
+    """
+    here = os.stat(start)
+    for folder in (start, *start.parents):
+        about = os.stat(folder)
+        if (about.st_uid, about.st_dev) != (here.st_uid, here.st_dev):
+            break
+        if mode_of(folder, "definitions") is not None:
+            return folder
+        if mode_of(folder, ".git") is not None:
+            break
+    return start
+
+
 def discover_definitions(root: Path) -> Discovered:
     """Find definitions/<op_type>/<name>.json.
 

@@ -24,6 +24,11 @@ from generator.execution.outcome import CRASHED, Folder, Outcome, Task
 from generator.execution.processes import safe_environment, start_python
 from generator.execution.sandbox.paths import added_paths
 
+
+class Cancelled(Exception):
+    """Say that another thread ended a run."""
+
+
 _LEAVING_SECONDS = 10.0
 # after this many servers that ended before a task began, no other one is started
 _STARTS = 2
@@ -45,6 +50,7 @@ class LocalExecutor:
         self._stays = stays
         self._sharing = sharing or jobs
         self._server: subprocess.Popen[bytes] | None = None
+        self._is_cancelled = False
 
     def run(
         self,
@@ -58,7 +64,8 @@ class LocalExecutor:
 
         Where there are fewer tasks than jobs, each may use as many processes as are left
         to it. Where the server dies, another one goes on. A task that was under way then
-        runs again, alone, and is at fault if the server dies again.
+        runs again, alone, and is at fault if the server dies again. Raises Cancelled where
+        another thread calls `cancel`.
         """
         named = {name: str(folder.path.resolve()) for name, folder in folders.items()}
         lanes = max(self._jobs // max(len(tasks), 1), 1)
@@ -86,6 +93,8 @@ class LocalExecutor:
                     for group in (begun, left, suspects):
                         group.discard(place)
                     yield place, Outcome(**event["outcome"])
+                if self._is_cancelled:
+                    raise Cancelled
                 if self._server is not None:
                     continue
                 idle += not begun
@@ -110,9 +119,18 @@ class LocalExecutor:
             server.wait()
             self._link.close()
 
+    def cancel(self) -> None:
+        """End the run under way, of another thread, and every later one."""
+        self._is_cancelled = True
+        server = self._server
+        if server is not None:
+            server.kill()
+
     def _events(self, request: Event, imports: str) -> Iterator[Event]:
         """Yield the server's events of a request; without a server left, it died."""
         server = self._server = self._server or self._start(imports)
+        if self._is_cancelled:
+            server.kill()
         with suppress(BrokenPipeError):
             self._link.send(request)
             while (event := self._link.receive()) is not None:
