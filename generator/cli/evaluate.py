@@ -25,7 +25,7 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _ON_A_GPU = 4
 
 
-def _conditions(option: str, values: tuple[str, ...]) -> list[str]:
+def chosen_conditions(option: str, values: tuple[str, ...]) -> list[str]:
     """Return the conditions that an option names, in their order; `all` is all of them."""
     words = [word.strip() for value in values for word in value.split(",")]
     for word in words:
@@ -140,8 +140,8 @@ def evaluate(
         raise click.UsageError("--keep-failures shows what --secret hides: not both.")
     if keep_failures and executor == "ray":
         raise click.UsageError("--keep-failures is for a run on this machine.")
-    must = _conditions("--require", required)
-    under = [*dict.fromkeys((*_conditions("--as", conditions), *must))]
+    must = chosen_conditions("--require", required)
+    under = [*dict.fromkeys((*chosen_conditions("--as", conditions), *must))]
     if lacking := [name for name in must if name in OF_CUDA and device != "cuda"]:
         raise click.UsageError(f"--require {lacking[0]} goes with --device cuda.")
     choice.find()

@@ -11,6 +11,7 @@ from generator import __version__
 from generator.cli import options
 from generator.cli.audit import audit
 from generator.cli.card import card
+from generator.cli.certify import certify
 from generator.cli.choose import Choice
 from generator.cli.comment import comment
 from generator.cli.evaluate import evaluate
@@ -86,6 +87,7 @@ _COMMANDS = (
     verify,
     record,
     warm,
+    certify,
     card,
     pull,
     push,

@@ -75,7 +75,10 @@ CUSTOM_INPUTS = "custom_inputs"
 
 AUDIT = f"{VERIFICATION}/audit.json"
 CHECKERS_KEPT = f"{VERIFICATION}/checkers.json"
+CONDITIONS_KEPT = f"{VERIFICATION}/conditions.json"
 WAIVERS = f"{VERIFICATION}/waivers.json"
+NOT_OF_RUNS = (AUDIT, CHECKERS_KEPT, CONDITIONS_KEPT, WAIVERS)
+"""Files of verification/ that have no evidence of a run of tests."""
 _RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
 _WRITTEN = re.compile(
     r"tests/references/((test_\w+|conftest)\.py|pytest\.ini|SHA256SUMS"
@@ -329,4 +332,4 @@ def evidence_files(root: Path) -> list[str]:
         return []
     names = (entry.name for entry in found if entry.name.endswith(".json"))
     paths = (f"{VERIFICATION}/{name}" for name in names)
-    return [path for path in paths if path not in (AUDIT, CHECKERS_KEPT, WAIVERS)]
+    return [path for path in paths if path not in NOT_OF_RUNS]

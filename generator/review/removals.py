@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import UNRECORDED, owner_of
 from generator.dataset.json_file import read_json, read_json_lines
-from generator.dataset.paths import AUDIT, CHECKERS_KEPT, VERIFICATION, WAIVERS
+from generator.dataset.paths import (
+    AUDIT,
+    CHECKERS_KEPT,
+    CONDITIONS_KEPT,
+    NOT_OF_RUNS,
+    VERIFICATION,
+    WAIVERS,
+)
 from generator.problems import Failure, Problem
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import audits_in
@@ -94,8 +101,9 @@ def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
     if WAIVERS in sources.sides.changed and WAIVERS in sources.sides.head:
         message = "It says what may be slower than before."
         yield CLAIM.problem(WAIVERS, message, fix="Read the reasons; a person decides.")
-    if CHECKERS_KEPT in sources.sides.changed and CHECKERS_KEPT in sources.sides.head:
-        yield CLAIM.problem(CHECKERS_KEPT, "It says other things of checkers.")
+    for path, what in ((CHECKERS_KEPT, "checkers"), (CONDITIONS_KEPT, "conditions")):
+        if path in sources.sides.changed and path in sources.sides.head:
+            yield CLAIM.problem(path, f"It says other things of {what}.")
     if UNRECORDED in sources.sides.changed and UNRECORDED in sources.sides.head:
         yield from _unrecorded(sources)
 
@@ -157,7 +165,9 @@ def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
             is_there |= _renamed(path, key, moved[key]) in sides.head
             if is_there or (sides.base[path].oid, other) in new:
                 continue
-        if path.startswith(f"{VERIFICATION}/") and path != CHECKERS_KEPT:
+        if path.startswith(f"{VERIFICATION}/") and (
+            path not in (CHECKERS_KEPT, CONDITIONS_KEPT)
+        ):
             # what counts are its entries, in whichever file
             continue
         name = treatment.name.removesuffix("s")
@@ -218,7 +228,7 @@ def _foretold(sources: Sources) -> Iterator[Problem]:
     ]
     changed = (p for p in sorted(sources.sides.changed) if p in sources.sides.head)
     for path in changed:
-        is_other = path in (AUDIT, CHECKERS_KEPT, WAIVERS)
+        is_other = path in NOT_OF_RUNS
         if sources.sides.treatments[path] is not EVIDENCE or path == UNRECORDED:
             continue
         try:

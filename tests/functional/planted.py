@@ -145,9 +145,9 @@ COMPILE = (
     ),
 )
 _COARSE = (
-    "\n\ndef coarse(t):\n"
+    "\n\ndef coarse(t, by=4097.0):\n"
     "    # rounds to 12 bits\n"
-    "    c = t * 4097.0\n"
+    "    c = t * by\n"
     "    return c - (c - t)\n"
 )
 BATCH = (
@@ -215,7 +215,7 @@ BATCH = (
             "a = x.float()\n"
             "total = torch.zeros_like(a[:, :1])\n"
             "for part in a[:, order].square().split(7, 1):\n"
-            "    total = coarse(total + part.sum(-1, keepdim=True))\n"
+            "    total = coarse(total + part.sum(-1, keepdim=True), 513.0)\n"
             "a = a * torch.rsqrt(total / x.shape[1] + 1e-06)\n"
             "return (a * weight.float()).to(x.dtype)"
         )

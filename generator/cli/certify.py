@@ -1,0 +1,139 @@
+"""The command `trace-dataset certify`: production kernels under engines' conditions."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from generator.cli import options
+from generator.cli.choose import Choice
+from generator.cli.evaluate import chosen_conditions
+from generator.cli.output import (
+    check_writable,
+    require_modules,
+    say,
+    show,
+    status_of,
+    write_files,
+)
+from generator.problems import Failure
+from generator.problems.messages import one_line, plural
+
+_PROVIDERS = ("flashinfer", "sglang", "pytorch")
+_NEEDED = ("torch", "numpy")
+
+
+@options.command()
+def certify(
+    choice: Choice = options.part,
+    providers: tuple[str, ...] = options.several(
+        "Ask the kernels of this provider: flashinfer, sglang or pytorch; may be "
+        "repeated. All of them if not given.",
+        "NAME",
+        "--provider",
+    ),
+    conditions: tuple[str, ...] = options.several(
+        "The conditions: graph, stream, strided, compile, batch, soak, or all, which is "
+        "the default; several with commas.",
+        "CONDITION,...",
+        "--as",
+    ),
+    soak: float = options.value(
+        "How long the condition soak calls a kernel.",
+        click.FloatRange(1.0, 86_400.0),
+        metavar="SECONDS",
+        default=10.0,
+    ),
+    device: str = options.value(
+        "Where the kernels run.", ["cpu", "cuda"], default="cuda"
+    ),
+    timeout: float = options.value(
+        "For one call, which may compile.",
+        click.FloatRange(1.0, 3600.0),
+        metavar="SECONDS",
+        default=600.0,
+    ),
+    output: Path | None = options.output(
+        "Write the results there, a JSON line a definition.", "FILE"
+    ),
+    recorded: tuple[Path, ...] = options.path(
+        "Keep the results of this file in verification/conditions.json of the dataset, "
+        "and ask nothing; may be repeated.",
+        "--record",
+        multiple=True,
+        metavar="RESULTS",
+    ),
+    jobs: int = options.jobs(),
+    executor: str = options.executor,
+    form: str = options.form(),
+) -> int:
+    """Call the kernels that are ground truth as engines do, and say what holds.
+
+    Each kernel runs in a process of its own, with the calls, values and verdicts of
+    trace-dataset evaluate --as. Without a choice, all definitions. Exit status: 0 all
+    kernels that run here were asked, whatever came of it, 1 one could not be asked, 2
+    wrong usage.
+    """
+    dataset = choice.dataset
+    _, files = choice.find()
+    from generator.evaluation.certification.report import certificate
+    from generator.evaluation.certification.result import (
+        certify_task,
+        current,
+        read_lines,
+        record,
+    )
+
+    if recorded:
+        for path in recorded:
+            names = record(dataset, read_lines(path))
+            say(f"{path}: {plural(len(names), 'definition')} recorded")
+        return show(certificate(current(dataset)), form)
+    unknown = [name for name in providers if name not in _PROVIDERS]
+    if unknown:
+        known = ", ".join(_PROVIDERS)
+        raise click.BadParameter(
+            f"{one_line(unknown[0], 40)!r} is not one of {known}.",
+            param_hint="--provider",
+        )
+    require_modules("Certifying needs", _NEEDED)
+    from generator.evaluation.environment import why_no_cuda
+    from generator.execution.definition_task import Keeping, run_task
+    from generator.execution.gpus import visible_gpus
+
+    if device == "cuda" and (lacks := why_no_cuda()):
+        raise Failure(f"--device cuda: {one_line(lacks)}.")
+    if output is not None:
+        check_writable(output.parent)
+    gpus: tuple[str, ...] = ()
+    if device == "cuda" and executor == "local":
+        # kernels share it: what they are asked takes little of it
+        gpus = jobs * tuple(gpu.name for gpu in visible_gpus().found)
+    task = certify_task(
+        dataset,
+        {
+            "device": device,
+            "providers": list(providers or _PROVIDERS),
+            "conditions": chosen_conditions("--as", conditions or ("all",)),
+            "soak": soak,
+            "timeout": timeout,
+            "secret": secrets.randbits(62),
+            "gpus": list(gpus),
+        },
+    )
+    runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
+
+    def told(one: object, _: bool) -> None:
+        name = getattr(one, "definition", "")
+        say(f"{name}: {getattr(one, 'error', '') or 'asked'}")
+
+    found = run_task(files, task, runs, Keeping(None), told)
+    if output is not None:
+        lines = "".join(f"{json.dumps(asdict(one))}\n" for one in found)
+        write_files(output.parent, {output.name: lines.encode()})
+    show(certificate(found), form)
+    return status_of(not any(one.error for one in found))

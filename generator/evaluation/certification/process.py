@@ -1,0 +1,92 @@
+"""The judge's end of a production kernel's process: a session, as of a solution."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import generator
+from generator.evaluation.channel import pair
+from generator.evaluation.keeper import Keeper
+from generator.evaluation.session import Allowed, Session
+from generator.execution.processes import safe_environment, start_python
+
+_MODULE = "generator.evaluation.certification.kernel"
+_LEAVING_SECONDS = 1.0
+
+
+class OwnKeeper(Keeper):
+    """Stop and continue a process of this software, whose threads are its own."""
+
+    def __init__(self, process: subprocess.Popen[Any]) -> None:
+        self._process = process
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Stop the process."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._process.send_signal(signal.SIGSTOP)
+
+    def check(self) -> None:
+        """Do nothing: it is trusted not to go on."""
+
+    def go(self) -> None:
+        """Let it continue."""
+        if self._is_stopped:
+            self._is_stopped = False
+            self._process.send_signal(signal.SIGCONT)
+
+    def ending(self) -> str:
+        """Return how it ended; empty while it lives."""
+        with suppress(subprocess.TimeoutExpired):
+            return f"its process ended with {self._process.wait(_LEAVING_SECONDS)}"
+        return ""
+
+    def used(self) -> dict[str, int]:
+        """Return the bytes, threads and descriptors of the process."""
+        folder = Path(f"/proc/{self._process.pid}")
+        _, resident, shared, *_ = map(int, (folder / "statm").read_text().split())
+        return {
+            "bytes": (resident - shared) * os.sysconf("SC_PAGESIZE"),
+            "threads": len(os.listdir(folder / "task")),
+            "descriptors": len(os.listdir(folder / "fd")),
+        }
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def kernel_session(how: Mapping[str, Any], device: str, allowed: Allowed) -> Session:
+    """Return a session with a kernel's process, which has imported it.
+
+    `how` has `root`, `file`, `provider` and `kernel`. Raises Refused.
+    """
+    asks, asked = pair()
+    above = str(Path(generator.__file__).resolve().parents[1])
+    with asked:
+        process = start_python(
+            ["-m", _MODULE, str(asked.fileno()), device],
+            environment=safe_environment(paths=[above]),
+            pass_fds=[asked.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    keeper = OwnKeeper(process)
+    try:
+        session = Session(asks, keeper, device, allowed, lambda: None)
+        # an import may compile
+        session.ask({"build": dict(how)})
+    except BaseException:
+        asks.close()
+        keeper.close()
+        raise
+    return session

@@ -1,0 +1,130 @@
+"""What kernels came to under conditions, as `verification/conditions.json` keeps it.
+
+One line a definition. A definition is known by the hash of what a run of it depends on: a result for
+another text of it is stale.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import is_absent, is_file, read_text
+from generator.dataset.lock import locked
+from generator.dataset.paths import CONDITIONS_KEPT, DatasetFile
+from generator.execution.definition_task import DefinitionTask
+from generator.execution.outcome import Outcome
+from generator.problems import Failure
+from generator.rules.basis import basis_in
+
+_WORK = "generator.evaluation.certification.task:certify"
+_SECONDS = 3600.0
+_FIX = "Take the file from git, or delete it and run trace-dataset certify --record."
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Hold a definition's kernels, and of each the conditions and the versions.
+
+    `error` says why nothing was asked. `sha256` is of what a run depends on.
+    """
+
+    definition: str
+    op_type: str
+    path: str
+    kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gpu: str = ""
+    sha256: str = ""
+    key: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+
+def certify_task(
+    dataset: Path, arguments: Mapping[str, Any]
+) -> DefinitionTask[Certified]:
+    """Return the task that asks a definition's kernels."""
+
+    def made(value: Mapping[str, Any]) -> Certified:
+        return Certified(**{**value, "sha256": basis_in(dataset, value["path"])})
+
+    def failed(file: DatasetFile, outcome: Outcome) -> Certified:
+        why = f"{outcome.status}: {outcome.why}"
+        return Certified(file.name, file.op_type, file.path, error=why)
+
+    parts = ("definitions",)
+    how = (dataset, arguments, None, made, failed, parts)
+    return DefinitionTask(_WORK, _SECONDS, *how)
+
+
+def read_lines(path: Path) -> list[Certified]:
+    """Return the results of a file of `certify --output`. Raises Failure."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+        return [Certified(**json.loads(line)) for line in lines if line.strip()]
+    except (OSError, ValueError, TypeError) as error:
+        raise Failure(f"{path}: no results of trace-dataset certify: {error}") from None
+
+
+def kept(dataset: Path) -> dict[str, Certified]:
+    """Return definition → what is kept of it. Raises Failure where the file is broken."""
+    if is_absent(dataset, CONDITIONS_KEPT):
+        return {}
+    try:
+        read = json.loads(read_text(dataset, CONDITIONS_KEPT))["definitions"]
+        return {name: Certified(**value) for name, value in read.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        why = f"{CONDITIONS_KEPT} is no record of conditions. {_FIX}"
+        raise Failure(why) from None
+
+
+def current(dataset: Path) -> list[Certified]:
+    """Return what is kept of definitions as they are now."""
+    return [
+        one
+        for one in kept(dataset).values()
+        if is_file(dataset, one.path) and basis_in(dataset, one.path) == one.sha256
+    ]
+
+
+def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
+    """Add results to the dataset's record; return the definitions that were recorded.
+
+    Kernels that were not asked stay, as long as the definition is the same.
+    """
+    with locked(dataset):
+        values = kept(dataset)
+        names = []
+        for one in found:
+            is_its = is_file(dataset, one.path)
+            is_its = is_its and basis_in(dataset, one.path) == one.sha256
+            if one.error or not one.kernels or not is_its:
+                continue
+            before = values.get(one.definition)
+            same = before is not None and before.sha256 == one.sha256
+            old = before.kernels if before is not None and same else {}
+            values[one.definition] = Certified(
+                one.definition,
+                one.op_type,
+                one.path,
+                {**old, **one.kernels},
+                one.gpu,
+                one.sha256,
+            )
+            names.append(one.definition)
+        lines = ",\n".join(
+            f"  {json.dumps(name)}: {json.dumps(_plain(one))}"
+            for name, one in sorted(values.items())
+        )
+        text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
+        write_below(dataset, CONDITIONS_KEPT, text.encode("ascii"))
+    return names
+
+
+def _plain(one: Certified) -> dict[str, Any]:
+    names = ("definition", "op_type", "path", "kernels", "gpu", "sha256")
+    return {name: getattr(one, name) for name in names}

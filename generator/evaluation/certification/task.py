@@ -1,0 +1,104 @@
+"""The task of a worker of the executor: ask a definition's kernels under conditions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.dataset.paths import DatasetFile
+from generator.evaluation.certification.process import kernel_session
+from generator.evaluation.conditions.ask import ask
+from generator.evaluation.conditions.asking import Asking, Skipped
+from generator.evaluation.conditions.condition import SKIPPED, Condition
+from generator.evaluation.rounds import rounds_of
+from generator.evaluation.session import Allowed, Session
+from generator.evaluation.sharing import free_gpu
+from generator.evaluation.verdict import Refused
+from generator.execution.child import Link
+from generator.execution.gpus import bind
+from generator.execution.outcome import CannotRun
+from generator.rules.load import load_file
+from generator.rules.subjects import subject_of
+from kernel_judge.providers import backend_obstacle, version
+from kernel_judge.subject import Subject
+
+
+def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
+    """Return the conditions of each kernel of a definition that can be called here."""
+    file, root = DatasetFile(**task["file"]), Path(task["root"])
+    definition, problems = load_file(root, file)
+    if definition is None:
+        raise CannotRun(str(problems[0]) if problems else "it can't be read")
+    if task["gpus"]:
+        bind(free_gpu(task["gpus"]))
+    device = torch.device(task["device"])
+    found: dict[str, Any] = {}
+    for provider, kernel in callable_kernels(
+        subject_of(definition), task["providers"], device
+    ):
+        link.at(kernel, within=3600.0)
+        how = {"root": str(root), "file": task["file"]}
+        how |= {"provider": provider, "kernel": kernel}
+        draw = random.Random(f"{task['secret']} {file.name} {kernel}")
+        asked = rounds_of(definition, [], root, device, draw.randrange(2**62))
+        opened = partial(kernel_session, how, task["device"], Allowed(task["timeout"]))
+        try:
+            session = opened()
+        except Refused as refused:
+            found[kernel] = _all(task["conditions"], refused.reason)
+            continue
+        about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
+        found[kernel] = _conditions(Asking(session, *about), task["conditions"])
+        found[kernel]["versions"] = {
+            "torch": str(torch.__version__),
+            provider: version(provider),
+        }
+    gpu = torch.cuda.get_device_name(0) if task["device"] == "cuda" else ""
+    return {"kernels": found, "gpu": gpu}
+
+
+def callable_kernels(
+    subject: Subject, providers: list[str], device: torch.device
+) -> list[tuple[str, str]]:
+    """Return provider and name of the kernels that can be called here."""
+    return [
+        (provider, f"{provider}/{backend.name}" if backend.name else provider)
+        for provider in providers
+        for backend in subject.backends(provider)
+        if subject.why_unresolved(provider) is None
+        and backend_obstacle(provider, backend, device) is None
+    ]
+
+
+def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
+    """Return the verdicts of a kernel whose ordinary calls are right."""
+    try:
+        with closing(_Sessions(asking)):
+            for one in asking.cases(2):
+                asking.called(one)
+            return {"conditions": {name: ask(asking, name).as_dict() for name in names}}
+    except (Refused, Skipped) as error:
+        return _all(names, f"an ordinary call is not right: {error}")
+
+
+def _all(names: list[str], why: str) -> dict[str, Any]:
+    """Return that nothing was asked, and why."""
+    return {"conditions": {name: Condition(SKIPPED, why).as_dict() for name in names}}
+
+
+class _Sessions:
+    """End the session that is the last one then."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def close(self) -> None:
+        """End its process."""
+        session: Session = self._asking.session
+        session.close()

@@ -1,0 +1,38 @@
+"""A production kernel's process that needs no GPU: products by torch, some of them wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from generator.evaluation.certification import kernel
+
+
+def kernels(root: str, file: Any, providers: list[str], device: str) -> dict[str, Any]:
+    """Return kernels by name, as `clock.rival` does."""
+
+    def right(a: Any, b: Any) -> Any:
+        return (a.float() @ b.float().T).to(a.dtype)
+
+    def by_batch(a: Any, b: Any) -> Any:
+        # sums in other parts where rows are few
+        if a.shape[0] > 2:
+            return right(a, b)
+        parts = zip(a.float().chunk(7, 1), b.float().chunk(7, 1), strict=True)
+        total = sum((x @ y.T).half().float() for x, y in parts)
+        assert isinstance(total, torch.Tensor)
+        return total.to(a.dtype)
+
+    def wrong(a: Any, b: Any) -> Any:
+        return 1.1 * right(a, b)
+
+    def fails(a: Any, b: Any) -> Any:
+        raise RuntimeError("no kernel image")
+
+    return {"right": right, "by batch": by_batch, "wrong": wrong, "fails": fails}
+
+
+if __name__ == "__main__":
+    kernel.kernels = kernels
+    kernel.main()

@@ -1,0 +1,168 @@
+"""Production kernels under conditions: asked in a process, kept in the dataset's record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.dataset.paths import CONDITIONS_KEPT, discover_definitions
+from generator.evaluation.certification import process, task
+from generator.evaluation.certification.kernel import adapted
+from generator.evaluation.certification.report import certificate
+from generator.evaluation.certification.result import (
+    Certified,
+    current,
+    kept,
+    read_lines,
+    record,
+)
+from generator.problems import Failure
+from generator.reports import printed
+from generator.rules.basis import basis_in
+from generator.rules.load import load_file
+from generator.rules.subjects import subject_of
+from tests.builders import ROOT, resized_json, write_dataset
+
+GEMM = "gemm_n128_k128"
+
+
+class Quiet:
+    def at(self, *given: Any, **named: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    value = resized_json("gemm_n4096_k4096", GEMM, N=128, K=128)
+    return write_dataset(tmp_path / "dataset", (value,))
+
+
+def asked(root: Path, conditions: list[str], monkeypatch, name: str) -> dict[str, Any]:
+    (file,) = discover_definitions(root).files
+    monkeypatch.setattr(process, "_MODULE", "tests.unit.evaluation.cpu_kernel")
+    monkeypatch.setattr(task, "callable_kernels", lambda *given: [("pytorch", name)])
+    found = task.certify(
+        {
+            "file": asdict(file),
+            "root": str(root),
+            "device": "cpu",
+            "gpus": [],
+            "providers": ["pytorch"],
+            "conditions": conditions,
+            "soak": 2.0,
+            "timeout": 60.0,
+            "secret": 4,
+        },
+        Quiet(),
+    )
+    return found["kernels"][name]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "verdicts"),
+    [
+        ("right", {"strided": "holds", "batch": "holds", "graph": "skipped"}),
+        ("by batch", {"batch": "broken"}),
+        ("wrong", {"strided": "skipped"}),
+        ("fails", {"strided": "skipped"}),
+    ],
+)
+def test_kernel_is_asked_in_a_process(root, monkeypatch, kernel, verdicts):
+    found = asked(root, list(verdicts), monkeypatch, kernel)["conditions"]
+    assert {name: one["verdict"] for name, one in found.items()} == verdicts
+    if kernel == "fails":
+        assert "no kernel image" in found["strided"]["reason"]
+
+
+def test_soak_counts_what_the_process_has(root, monkeypatch):
+    found = asked(root, ["soak"], monkeypatch, "right")["conditions"]["soak"]
+    assert found["verdict"] == "holds", found
+    assert found["details"]["calls"] > 20
+
+
+def test_outputs_that_a_kernel_fills_are_filled_and_left_out():
+    file = next(f for f in discover_definitions(ROOT).files if f.op_type == "kda")
+    subject = subject_of(load_file(ROOT, file)[0])
+    case = next(c for c in subject.cases(("small",)) if all(c.axes.values()))
+    inputs = subject.trial(case).inputs
+    filled = subject.filled(inputs)
+    count = len(subject.interface.output_specs)
+    values = [torch.full_like(inputs[name], 2.0) for name in filled]
+    run = adapted(ROOT, file, lambda *given: (*range(count), *values))
+    returned = run(*inputs.values())
+    assert returned == (0 if count == 1 else tuple(range(count)))
+    assert all((inputs[name] == 2.0).all() for name in filled)
+
+
+def certified(root: Path, **kernels: dict[str, Any]) -> Certified:
+    (file,) = discover_definitions(root).files
+    sha256 = basis_in(root, file.path)
+    about = (file.name, file.op_type, file.path)
+    return Certified(*about, kernels, "NVIDIA H100", sha256)
+
+
+def verdicts(**named: str) -> dict[str, Any]:
+    return {
+        "conditions": {
+            name: {"verdict": verdict, "reason": f"{name} | why", "details": {}}
+            for name, verdict in named.items()
+        },
+        "versions": {"torch": "2.13"},
+    }
+
+
+def test_record_keeps_other_kernels_of_the_same_text(root, tmp_path):
+    one = certified(root, pytorch=verdicts(graph="holds"))
+    other = certified(root, sglang=verdicts(graph="broken"))
+    lines = tmp_path / "results.jsonl"
+    lines.write_text(f"{json.dumps(asdict(one))}\n{json.dumps(asdict(other))}\n")
+    assert record(root, read_lines(lines)) == [GEMM, GEMM]
+    (found,) = current(root)
+    assert set(found.kernels) == {"pytorch", "sglang"}
+    path = root / "definitions/gemm" / f"{GEMM}.json"
+    value = json.loads(path.read_text())
+    value["reference"] += "\n# changed\n"
+    path.write_text(json.dumps(value))
+    assert current(root) == []
+    assert record(root, [one]) == [], "it is of another text"
+
+
+def test_nothing_is_kept_of_what_was_not_asked(root):
+    assert record(root, [replace(certified(root), error="timed out")]) == []
+    assert record(root, [certified(root)]) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"definitions": {"a": 1}}', '{"a": {}}'])
+def test_broken_record_is_one_line(root, text):
+    path = root / CONDITIONS_KEPT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(Failure, match="is no record of conditions"):
+        kept(root)
+
+
+@pytest.mark.parametrize("text", ["x", '{"definition": 1}'])
+def test_broken_results_are_one_line(tmp_path, text):
+    path = tmp_path / "results.jsonl"
+    path.write_text(text)
+    with pytest.raises(Failure, match="no results of trace-dataset certify"):
+        read_lines(path)
+
+
+def test_page_has_a_summary_a_line_a_kernel_and_reasons(root):
+    found = certified(
+        root,
+        pytorch=verdicts(graph="holds", batch="broken"),
+        sglang=verdicts(graph="unsupported", batch="broken"),
+    )
+    page = "".join(printed(certificate([found], is_page=True), "markdown"))
+    assert "| graph | 1 | 0 | 1 | 0 |" in page
+    assert "| batch | 0 | 2 | 0 | 0 |" in page
+    assert unescape(page).count(GEMM) == 2
+    assert "graph | why" in unescape(page)
