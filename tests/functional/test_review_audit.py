@@ -9,7 +9,7 @@ import pytest
 from tests.audits import AUDIT, audited, entry, write_audit
 from tests.functional.hostile import write
 from tests.functional.reviewed import changed, commit, evidence, make, reviewed
-from tests.functional.test_validate import FILE, run
+from tests.functional.test_validate import DEFINITION, FILE, run
 
 APPROVE = 0
 AUDITED = "planted defects are caught by the tests"
@@ -66,7 +66,7 @@ def test_an_audit_that_was_there_counts(root: Path) -> None:
 def test_an_edit_makes_the_audit_stale_and_that_is_a_new_warning(root: Path) -> None:
     audited(root, FILE)
     commit(root)
-    changed(root, description="x")
+    changed(root, reference=DEFINITION["reference"] + "# x\n")
     found = reviewed(root)
     new = [p["rule"] for p in found["problems"]["new"]]
     assert "audit-stale" in new

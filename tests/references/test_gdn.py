@@ -13,15 +13,17 @@ Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from generator.ops.op_types.gdn.cases import FADES, decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
+    L2_EPS,
+    any_rows,
     gates,
     log_decay,
     occupied,
@@ -32,6 +34,7 @@ from generator.ops.op_types.gdn.delta_rule import (
 )
 from generator.ops.op_types.gdn.native import loop
 from generator.ops.op_types.gdn.relations import gdn_relations
+from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
@@ -145,21 +148,24 @@ _NATIVE = Backend(
     rewrites="inputs rewritten: the loop normalises q and k, so that b and v are scaled; "
     "outputs rewritten: rows are scaled",
 )
+_SCALED = "outputs rewritten: rows are multiplied by scale * sqrt(head_size)"
 _RECURRENT = Backend("triton", needs=("triton",))
 _CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
 
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases of the stage: short and long memory, and every default."""
-    stage = _stage(definition)
-    return prefill_cases() if stage == "prefill" else decode_cases(stage == "mtp")
+    stage, l2norm = stage_of(definition), is_normalised(definition)
+    if stage == "prefill":
+        return prefill_cases(l2norm)
+    return decode_cases(stage == "mtp", l2norm)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the stage's inputs, shaped as the interface declares them.
 
     q, k, v, a, b are bfloat16, A_log, dt_bias and states float32. Keys, and in most cases
-    queries, have length 1. Random states show a transposed one, a random output buffer
+    queries, have length 1, any length where they are normalised. Random states show a transposed one, a random output buffer
     shows a row that is not written.
     """
     axes = {**definition.axes, **case.axes}
@@ -172,9 +178,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         return stream.child(name).values(shape(name), std) + mean
 
     params = {"scale": axes["head_size"] ** -0.5, **case.params}
+    vectors = any_rows if is_normalised(definition) else unit_rows
     made: dict[str, Any] = {
-        "q": unit_rows(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
-        "k": unit_rows(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
+        "q": vectors(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
+        "k": vectors(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
         "v": drawn("v").to(torch.bfloat16),
         "A_log": drawn("A_log", params.get("A_mean", 0.0)),
         "a": drawn("a").to(torch.bfloat16),
@@ -209,6 +216,8 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     log_g = log_decay(wide["A_log"], wide["a"], wide["dt_bias"])
     beta = wide["b"].sigmoid()
     q, k = (wide[name][..., heads // ratio, :] for name in ("q", "k"))
+    if is_normalised(definition):
+        q, k = (x / (x.square().sum(-1, keepdim=True) + L2_EPS).sqrt() for x in (q, k))
     tensors = (q, k, wide["v"], log_g, beta)
     states = states_before(inputs).double()
 
@@ -218,7 +227,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     for row, part in enumerate(sequences(inputs)):
         sequence = [tensor[part] for tensor in tensors]
         solved = solve(sequence, states[row])
-        output[part] = _scale(definition, inputs) * solved.output
+        output[part] = scale_of(definition, inputs) * solved.output
         after[row] = solved.state
         for buffer in buffers:
             for t in range(len(solved.output)):
@@ -239,27 +248,17 @@ def relations(definition: Definition) -> list[Relation]:
     return gdn_relations(definition)
 
 
-def _stage(definition: Definition) -> str:
-    names = definition.interface.inputs
-    if "cu_seqlens" in names:
-        return "prefill"
-    return "mtp" if "initial_state_indices" in names else "decode"
-
-
-def _scale(definition: Definition, inputs: dict[str, Any]) -> float:
-    """Return the factor of the output; None and 0 mean 1 / sqrt(head_size)."""
-    scale: float | None = inputs["scale"]
-    return scale or 1.0 / math.sqrt(definition.axes["head_size"])
-
-
 def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
     """Return a kernel's outputs, followed by the buffer if it is given."""
     return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of the definition's stage."""
-    return _FLASHINFER[_stage(definition)]
+    """Return the kernels of the definition's stage; that of prefill does not normalise."""
+    stage = stage_of(definition)
+    if is_normalised(definition) and stage == "prefill":
+        return ()
+    return _FLASHINFER[stage]
 
 
 def flashinfer_ground_truth(
@@ -267,17 +266,17 @@ def flashinfer_ground_truth(
 ) -> tuple[Any, ...]:
     """Return outputs and states of FlashInfer's kernels.
 
-    They update states in place; normalisation is off; a scale of 0 has no default.
+    They update states in place; a scale of 0 has no default.
     """
     raw = [inputs[name] for name in ("A_log", "a", "dt_bias", "b")]
     tokens = [inputs[name] for name in ("q", "k", "v")]
-    scale = _scale(definition, inputs)
+    scale, l2norm = scale_of(definition, inputs), is_normalised(definition)
     if backend == "pretranspose":
         from flashinfer.gdn_decode import gated_delta_rule_decode_pretranspose
 
         states = states_before(inputs)
         output, states = gated_delta_rule_decode_pretranspose(
-            *tokens, states, *raw, scale=scale, use_qk_l2norm=False
+            *tokens, states, *raw, scale=scale, use_qk_l2norm=l2norm
         )
         return output, states
     if backend == "mtp":
@@ -291,7 +290,7 @@ def flashinfer_ground_truth(
             scale=scale,
             intermediate_states_buffer=inputs[BUFFER],
             disable_state_update=True,
-            use_qk_l2norm=False,
+            use_qk_l2norm=l2norm,
         )
         return _with_buffer(inputs, output, pool)
     from flashinfer.gdn_prefill import chunk_gated_delta_rule
@@ -315,10 +314,13 @@ def flashinfer_ground_truth(
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch test code and its Triton kernels."""
-    if _stage(definition) != "prefill":
-        return _NATIVE, _RECURRENT
+    native = _NATIVE
+    if is_normalised(definition):
+        native = replace(native, rewrites=_SCALED)
+    if stage_of(definition) != "prefill":
+        return native, _RECURRENT
     triton = (replace(b, rewrites=_GATES) for b in (_RECURRENT, _CHUNKED))
-    return (_NATIVE, *triton)
+    return (native, *triton)
 
 
 def sglang_ground_truth(
@@ -330,8 +332,8 @@ def sglang_ground_truth(
     states = states_before(inputs)
     rows = torch.arange(len(states), dtype=torch.int32, device=states.device)
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
-    scale = _scale(definition, inputs)
-    if _stage(definition) != "prefill":
+    scale, l2norm = scale_of(definition, inputs), is_normalised(definition)
+    if stage_of(definition) != "prefill":
         from sglang.kernels.ops.attention.linear import (
             fused_sigmoid_gating_recurrent as fused,
         )
@@ -350,6 +352,7 @@ def sglang_ground_truth(
             initial_state_source=inputs["initial_state"] if mtp else states,
             initial_state_indices=inputs["initial_state_indices"] if mtp else rows,
             scale=scale,
+            use_qk_l2norm_in_kernel=l2norm,
             disable_state_update=mtp,
             intermediate_states_buffer=inputs[BUFFER] if mtp else None,
             intermediate_state_indices=rows if mtp else None,
@@ -368,6 +371,7 @@ def sglang_ground_truth(
             initial_state=states,
             initial_state_indices=rows[kept],
             cu_seqlens=ends,
+            use_qk_l2norm_in_kernel=l2norm,
         )
         return output[0], states
     from sglang.kernels.ops.attention.fla.fused_recurrent import (
@@ -380,6 +384,7 @@ def sglang_ground_truth(
         initial_state=states,
         output_final_state=True,
         cu_seqlens=inputs["cu_seqlens"],
+        use_qk_l2norm_in_kernel=l2norm,
     )
     return output[0], states
 
@@ -388,13 +393,14 @@ def _sglang_native(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
     """Return the result of SGLang's test loop; mtp calls it once for each prefix."""
-    states, scale = states_before(inputs), _scale(definition, inputs)
-    output, after = loop(inputs, states, scale)
+    states, scale = states_before(inputs), scale_of(definition, inputs)
+    call = partial(loop, inputs, states, scale, is_normalised(definition))
+    output, after = call()
     if "initial_state" not in inputs:
         return output, after
     for name in filled_inputs(inputs):
         for t in range(output.shape[1]):
-            _, inputs[name][: len(output), t] = loop(inputs, states, scale, t + 1)
+            _, inputs[name][: len(output), t] = call(t + 1)
     return _with_buffer(inputs, output, inputs["initial_state"])
 
 
@@ -474,6 +480,58 @@ INTERFACE_GDN_PREFILL = Interface(
 
 
 # fmt: off
+# of gdn_decode_l2norm_qk16_v32_d128_k_last, gdn_decode_l2norm_qk4_v8_d128_k_last,
+# gdn_decode_l2norm_qk8_v16_d128_k_last
+def reference_gdn_decode_l2norm():
+    import math
+
+    import torch
+
+
+    def unit(x: torch.Tensor) -> torch.Tensor:
+        # Of a vector of zeros 1e-6 leaves zeros.
+        return x * torch.rsqrt(x.square().sum(dim=-1, keepdim=True) + 1e-6)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        state: torch.Tensor | None,
+        A_log: torch.Tensor,
+        a: torch.Tensor,
+        dt_bias: torch.Tensor,
+        b: torch.Tensor,
+        scale: float | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, _, num_v_heads, head_size = v.shape
+        heads_per_key = num_v_heads // k.shape[2]
+        if not scale:
+            scale = 1.0 / math.sqrt(head_size)
+        if state is None:
+            shape = (batch_size, num_v_heads, head_size, head_size)
+            state = torch.zeros(shape, dtype=torch.float32, device=v.device)
+
+        # Value heads h * heads_per_key ... (h + 1) * heads_per_key - 1 share key head h.
+        queries = unit(q[:, 0].float()).repeat_interleave(heads_per_key, dim=1)
+        keys = unit(k[:, 0].float()).repeat_interleave(heads_per_key, dim=1)
+        steps = torch.nn.functional.softplus(a[:, 0].float() + dt_bias.float())
+        decay = torch.exp(-torch.exp(A_log.float()) * steps)  # [batch_size, num_v_heads]
+        beta = torch.sigmoid(b[:, 0].float())
+
+        # States are [batch_size, num_v_heads, values, keys].
+        decayed = state * decay[..., None, None]
+        recalled = torch.einsum("bhvk,bhk->bhv", decayed, keys)
+        # A share beta of what the key recalls is replaced by the new value.
+        added = beta.unsqueeze(-1) * (v[:, 0].float() - recalled)
+        new_state = decayed + added.unsqueeze(-1) * keys.unsqueeze(-2)
+        read = torch.einsum("bhvk,bhk->bhv", new_state, queries)
+        return (scale * read).to(torch.bfloat16).unsqueeze(1), new_state
+
+    return run
+
+
 # of gdn_decode_qk16_v32_d128_k_last, gdn_decode_qk4_v8_d128_k_last,
 # gdn_decode_qk8_v16_d128_k_last
 def reference_gdn_decode():
@@ -517,6 +575,67 @@ def reference_gdn_decode():
         new_state = decayed + added.unsqueeze(-1) * keys.unsqueeze(-2)
         read = torch.einsum("bhvk,bhk->bhv", new_state, queries)
         return (scale * read).to(torch.bfloat16).unsqueeze(1), new_state
+
+    return run
+
+
+# of gdn_mtp_l2norm_qk16_v32_d128_k_last, gdn_mtp_l2norm_qk4_v8_d128_k_last,
+# gdn_mtp_l2norm_qk8_v16_d128_k_last
+def reference_gdn_mtp_l2norm():
+    import math
+
+    import torch
+
+
+    def unit(x: torch.Tensor) -> torch.Tensor:
+        # Of a vector of zeros 1e-6 leaves zeros.
+        return x * torch.rsqrt(x.square().sum(dim=-1, keepdim=True) + 1e-6)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        initial_state: torch.Tensor,
+        initial_state_indices: torch.Tensor,
+        A_log: torch.Tensor,
+        a: torch.Tensor,
+        dt_bias: torch.Tensor,
+        b: torch.Tensor,
+        scale: float | None,
+        intermediate_states_buffer: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch_size, seq_len, num_v_heads, head_size = v.shape
+        heads_per_key = num_v_heads // k.shape[2]
+        if not scale:
+            scale = 1.0 / math.sqrt(head_size)
+
+        # Value heads h * heads_per_key ... (h + 1) * heads_per_key - 1 share key head h.
+        queries = unit(q.float()).repeat_interleave(heads_per_key, dim=2)
+        keys = unit(k.float()).repeat_interleave(heads_per_key, dim=2)
+        values = v.float()
+        steps = torch.nn.functional.softplus(a.float() + dt_bias.float())
+        # [batch_size, seq_len, num_v_heads]
+        decay = torch.exp(-torch.exp(A_log.float()) * steps)
+        beta = torch.sigmoid(b.float())
+
+        # States are [batch_size, num_v_heads, values, keys].
+        state = initial_state[initial_state_indices.long()]
+        output = torch.empty_like(v, dtype=torch.bfloat16)
+        for t in range(seq_len):
+            decayed = state * decay[:, t, :, None, None]
+            recalled = torch.einsum("bhvk,bhk->bhv", decayed, keys[:, t])
+            # A share beta of what the key recalls is replaced by the new value.
+            added = beta[:, t].unsqueeze(-1) * (values[:, t] - recalled)
+            state = decayed + added.unsqueeze(-1) * keys[:, t].unsqueeze(-2)
+            read = torch.einsum("bhvk,bhk->bhv", state, queries[:, t])
+            output[:, t] = (scale * read).to(torch.bfloat16)
+            if intermediate_states_buffer is not None:
+                # Row by row of the batch, not by slot of the pool.
+                intermediate_states_buffer[:batch_size, t] = state
+        # Which drafts are accepted is not known yet: the pool stays as it was.
+        return output, initial_state.clone()
 
     return run
 
@@ -573,6 +692,71 @@ def reference_gdn_mtp():
                 intermediate_states_buffer[:batch_size, t] = state
         # Which drafts are accepted is not known yet: the pool stays as it was.
         return output, initial_state.clone()
+
+    return run
+
+
+# of gdn_prefill_l2norm_qk16_v32_d128_k_last, gdn_prefill_l2norm_qk4_v8_d128_k_last,
+# gdn_prefill_l2norm_qk8_v16_d128_k_last
+def reference_gdn_prefill_l2norm():
+    import math
+
+    import torch
+
+
+    def unit(x: torch.Tensor) -> torch.Tensor:
+        # Of a vector of zeros 1e-6 leaves zeros.
+        return x * torch.rsqrt(x.square().sum(dim=-1, keepdim=True) + 1e-6)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        state: torch.Tensor | None,
+        A_log: torch.Tensor,
+        a: torch.Tensor,
+        dt_bias: torch.Tensor,
+        b: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        scale: float | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        _, num_v_heads, head_size = v.shape
+        heads_per_key = num_v_heads // k.shape[1]
+        if not scale:
+            scale = 1.0 / math.sqrt(head_size)
+        starts = cu_seqlens[:-1].long()
+        lengths = cu_seqlens[1:].long() - starts
+        # States are [num_seqs, num_v_heads, values, keys].
+        if state is None:
+            shape = (len(starts), num_v_heads, head_size, head_size)
+            new_state = torch.zeros(shape, dtype=torch.float32, device=v.device)
+        else:
+            new_state = state.clone()
+
+        # Value heads h * heads_per_key ... (h + 1) * heads_per_key - 1 share key head h.
+        queries = unit(q.float()).repeat_interleave(heads_per_key, dim=1)
+        keys = unit(k.float()).repeat_interleave(heads_per_key, dim=1)
+        values = v.float()
+        steps = torch.nn.functional.softplus(a.float() + dt_bias.float())
+        decay = torch.exp(-torch.exp(A_log.float()) * steps)  # [tokens, num_v_heads]
+        beta = torch.sigmoid(b.float())
+
+        output = torch.empty_like(v, dtype=torch.bfloat16)
+        for position in range(max(lengths.tolist(), default=0)):
+            # The token at this position of all sequences that are long enough.
+            rows = (lengths > position).nonzero().squeeze(1)
+            tokens = starts[rows] + position
+            decayed = new_state[rows] * decay[tokens][..., None, None]
+            recalled = torch.einsum("bhvk,bhk->bhv", decayed, keys[tokens])
+            # A share beta of what the key recalls is replaced by the new value.
+            added = beta[tokens].unsqueeze(-1) * (values[tokens] - recalled)
+            updated = decayed + added.unsqueeze(-1) * keys[tokens].unsqueeze(-2)
+            read = torch.einsum("bhvk,bhk->bhv", updated, queries[tokens])
+            output[tokens] = (scale * read).to(torch.bfloat16)
+            new_state[rows] = updated
+        return output, new_state
 
     return run
 
@@ -661,6 +845,63 @@ class GdnTests(
     sglang_ground_truth = staticmethod(sglang_ground_truth)
 
 
+# Gated delta net, one token a sequence. Each query and each key x is first divided by
+# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
+# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
+# k) k^T, and the output is scale * S q. States are [values, keys].
+# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:1
+class TestGdnDecodeL2normQk16V32D128KLast(GdnTests):
+    name = "gdn_decode_l2norm_qk16_v32_d128_k_last"
+    interface = INTERFACE_GDN_DECODE
+    reference = staticmethod(reference_gdn_decode_l2norm)
+    SEQ_LEN = 1
+    NUM_Q_HEADS = 16
+    NUM_K_HEADS = 16
+    NUM_V_HEADS = 32
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "2d1e5583a2b9f1f3539b071b28d00cab14b820035704992542e2f7741a2b6649"
+
+
+# Gated delta net, one token a sequence. Each query and each key x is first divided by
+# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
+# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
+# k) k^T, and the output is scale * S q. States are [values, keys].
+# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:4
+class TestGdnDecodeL2normQk4V8D128KLast(GdnTests):
+    name = "gdn_decode_l2norm_qk4_v8_d128_k_last"
+    interface = INTERFACE_GDN_DECODE
+    reference = staticmethod(reference_gdn_decode_l2norm)
+    SEQ_LEN = 1
+    NUM_Q_HEADS = 4
+    NUM_K_HEADS = 4
+    NUM_V_HEADS = 8
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "d5e18e3289deef6861183582ed1fb878b9b53bee12ad28860a24df32c8baeaec"
+
+
+# Gated delta net, one token a sequence. Each query and each key x is first divided by
+# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
+# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
+# k) k^T, and the output is scale * S q. States are [values, keys].
+# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:2
+class TestGdnDecodeL2normQk8V16D128KLast(GdnTests):
+    name = "gdn_decode_l2norm_qk8_v16_d128_k_last"
+    interface = INTERFACE_GDN_DECODE
+    reference = staticmethod(reference_gdn_decode_l2norm)
+    SEQ_LEN = 1
+    NUM_Q_HEADS = 8
+    NUM_K_HEADS = 8
+    NUM_V_HEADS = 16
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "b1f5c9dc2367c8a9fc689e9875064b0901efb05d935fdbbf28ecf0be4d48fbf2"
+
+
 # Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
 # dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
 # then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
@@ -710,6 +951,72 @@ class TestGdnDecodeQk8V16D128KLast(GdnTests):
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
     sha256 = "7bdcb44c3e25d336e7791ee027c2aef8732ccd6498b958ec9d415c5b23621a2c"
+
+
+# Gated delta net over the draft tokens of each sequence. Each query and each key x is
+# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
+# is returned unchanged. If there is a buffer, the state after token t of sequence b is
+# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
+# slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:1
+class TestGdnMtpL2normQk16V32D128KLast(GdnTests):
+    name = "gdn_mtp_l2norm_qk16_v32_d128_k_last"
+    interface = INTERFACE_GDN_MTP
+    reference = staticmethod(reference_gdn_mtp_l2norm)
+    NUM_Q_HEADS = 16
+    NUM_K_HEADS = 16
+    NUM_V_HEADS = 32
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "41a7db459f75f797ea97967d8b30491a4752fa5a155fa0e54f5ce665cd7a397a"
+
+
+# Gated delta net over the draft tokens of each sequence. Each query and each key x is
+# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
+# is returned unchanged. If there is a buffer, the state after token t of sequence b is
+# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
+# slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:4
+class TestGdnMtpL2normQk4V8D128KLast(GdnTests):
+    name = "gdn_mtp_l2norm_qk4_v8_d128_k_last"
+    interface = INTERFACE_GDN_MTP
+    reference = staticmethod(reference_gdn_mtp_l2norm)
+    NUM_Q_HEADS = 4
+    NUM_K_HEADS = 4
+    NUM_V_HEADS = 8
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "8c2acf5ea68c583b2000e5c624fd5ffa8f9736f811101a3e91f59fc3ffeae20f"
+
+
+# Gated delta net over the draft tokens of each sequence. Each query and each key x is
+# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
+# is returned unchanged. If there is a buffer, the state after token t of sequence b is
+# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
+# slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:2
+class TestGdnMtpL2normQk8V16D128KLast(GdnTests):
+    name = "gdn_mtp_l2norm_qk8_v16_d128_k_last"
+    interface = INTERFACE_GDN_MTP
+    reference = staticmethod(reference_gdn_mtp_l2norm)
+    NUM_Q_HEADS = 8
+    NUM_K_HEADS = 8
+    NUM_V_HEADS = 16
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "efddf02628d7c7d11b6ec8c7d6a5e7c874276e26074425b5eebb58d5e66fc764"
 
 
 # Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
@@ -767,6 +1074,63 @@ class TestGdnMtpQk8V16D128KLast(GdnTests):
     NUM_K_HEADS = 8
     NUM_V_HEADS = 16
     sha256 = "d358f7e28437e009660b8e2321441e81527987f9c1cecec760754f198c0a6ca7"
+
+
+# Gated delta net over whole sequences, which lie one after another. Each query and each
+# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
+# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. An empty sequence keeps its state.
+# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:1
+class TestGdnPrefillL2normQk16V32D128KLast(GdnTests):
+    name = "gdn_prefill_l2norm_qk16_v32_d128_k_last"
+    interface = INTERFACE_GDN_PREFILL
+    reference = staticmethod(reference_gdn_prefill_l2norm)
+    NUM_Q_HEADS = 16
+    NUM_K_HEADS = 16
+    NUM_V_HEADS = 32
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "94886364f2c5b686a85e0f8cb76ab211f39faa64af3716b84ea510bfa2c0aeef"
+
+
+# Gated delta net over whole sequences, which lie one after another. Each query and each
+# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
+# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. An empty sequence keeps its state.
+# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:4
+class TestGdnPrefillL2normQk4V8D128KLast(GdnTests):
+    name = "gdn_prefill_l2norm_qk4_v8_d128_k_last"
+    interface = INTERFACE_GDN_PREFILL
+    reference = staticmethod(reference_gdn_prefill_l2norm)
+    NUM_Q_HEADS = 4
+    NUM_K_HEADS = 4
+    NUM_V_HEADS = 8
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "efc509facb67678d4f5d810e139c3f5ff68b8d62b4d31e42bc4eedf06e87a818"
+
+
+# Gated delta net over whole sequences, which lie one after another. Each query and each
+# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
+# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. An empty sequence keeps its state.
+# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:2
+class TestGdnPrefillL2normQk8V16D128KLast(GdnTests):
+    name = "gdn_prefill_l2norm_qk8_v16_d128_k_last"
+    interface = INTERFACE_GDN_PREFILL
+    reference = staticmethod(reference_gdn_prefill_l2norm)
+    NUM_Q_HEADS = 8
+    NUM_K_HEADS = 8
+    NUM_V_HEADS = 16
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+    sha256 = "9309a3938144f71d3ac28385ec06d8629a01f5776cae8873b4706acbfca272db"
 
 
 # Gated delta net over whole sequences, which lie one after another. With g =

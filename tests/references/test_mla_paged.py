@@ -79,6 +79,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
+        "return_lse": True,
         "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     made |= latent_queries(axes, case, axes["total_q"], stream)
@@ -217,6 +218,26 @@ INTERFACE_MLA_PAGED_DECODE_KVE4M3 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
         "ckv_scale > 0",
         "kpe_scale > 0",
+    ),
+)
+INTERFACE_MLA_PAGED_DECODE_RETURN_LSE = Interface(
+    inputs={
+        "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
+        "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
+        "ckv_cache": "bfloat16[num_pages, page_size, head_dim_ckv]",
+        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
+        "kv_indptr": "int32[len_indptr]",
+        "kv_indices": "int32[num_kv_indices]",
+        "sm_scale": "float32",
+        "return_lse": "bool",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
+        "lse": "float32[batch_size, num_qo_heads]",
+    },
+    constraints=(
+        "len_indptr == batch_size + 1",
+        "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
 INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
@@ -432,6 +453,52 @@ def reference_mla_paged_decode_kve4m3():
             # Base 2: log2 of the sum of exponentials.
             lse[b] = logits.logsumexp(dim=-1) / math.log(2)
         return output, lse
+
+    return run
+
+
+# of mla_paged_decode_return_lse_h16_ckv512_kpe64_ps1,
+# mla_paged_decode_return_lse_h8_ckv512_kpe64_ps1
+def reference_mla_paged_decode_return_lse():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        sm_scale: float,
+        return_lse: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor] | torch.Tensor:
+        batch_size, num_qo_heads, _ = q_nope.shape
+
+        # What a sequence without keys returns.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (batch_size, num_qo_heads), -math.inf, dtype=torch.float32, device=q_nope.device
+        )
+
+        kv_bounds = kv_indptr.tolist()
+        for b in range(batch_size):
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            ckv = ckv_cache[pages, 0].float()  # [kv_len, head_dim_ckv]
+            kpe = kpe_cache[pages, 0].float()  # [kv_len, head_dim_kpe]
+
+            # All heads share the compressed KV, which is both key and value.
+            logits = (q_nope[b].float() @ ckv.T + q_pe[b].float() @ kpe.T) * sm_scale
+            output[b] = (logits.softmax(dim=-1) @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[b] = logits.logsumexp(dim=-1) / math.log(2)
+        return (output, lse) if return_lse else output
 
     return run
 
@@ -754,6 +821,39 @@ class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
     NUM_QO_HEADS = 8
     PAGE_SIZE = 64
     sha256 = "28401d5ad8ba745fe9a82d022195b95dcde0be952254a84b50d3f2f1d2764fc5"
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
+# cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
+# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
+# return_lse output is the one value. Solutions are installed under the name without
+# return_lse.
+# stage:decode, model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+class TestMlaPagedDecodeReturnLseH16Ckv512Kpe64Ps1(MlaPagedTests):
+    name = "mla_paged_decode_return_lse_h16_ckv512_kpe64_ps1"
+    interface = INTERFACE_MLA_PAGED_DECODE_RETURN_LSE
+    reference = staticmethod(reference_mla_paged_decode_return_lse)
+    NUM_QO_HEADS = 16
+    PAGE_SIZE = 1
+    sha256 = "71508a02315878544f0bcc9bf89377a3e33920389cbe1ffa76d8b4a0cc4e4c07"
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads share one
+# cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
+# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
+# return_lse output is the one value. Solutions are installed under the name without
+# return_lse.
+# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+class TestMlaPagedDecodeReturnLseH8Ckv512Kpe64Ps1(MlaPagedTests):
+    name = "mla_paged_decode_return_lse_h8_ckv512_kpe64_ps1"
+    interface = INTERFACE_MLA_PAGED_DECODE_RETURN_LSE
+    reference = staticmethod(reference_mla_paged_decode_return_lse)
+    NUM_QO_HEADS = 8
+    PAGE_SIZE = 1
+    sha256 = "cb0c6590f9afb0f242894e73ca5ed6e2dec71882503b6ca8d0e4ef94fa347ed9"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections

@@ -40,6 +40,9 @@ _NOTHING_SURVIVED = {
 }
 
 
+commented = editing(
+    FIRST, lambda value: value.update(reference=f"{value['reference']}# anew\n")
+)
 described = editing(FIRST, lambda value: value.update(description="In other words."))
 TRUSTED = Asked(trust_evidence=True)
 
@@ -63,8 +66,8 @@ def of_claims() -> Iterator[PullRequest]:
         CLAIM.id,
     )
     yield PullRequest(
-        "claim: evidence on the new text of a definition that is described anew",
-        together(described, render, _of_the_new_text),
+        "claim: evidence on the new text of a definition that is commented anew",
+        together(commented, render, _of_the_new_text),
         "agreed",
     )
     yield PullRequest(

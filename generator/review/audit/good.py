@@ -250,14 +250,18 @@ def _of_another_gpu(files: Files, made: Subject) -> None:
 
 def _stale_evidence(files: Files, made: Subject) -> None:
     path = made.definition(made.first)
-    other = {**files, path: files[path] + b"\n"}
+    value = json.loads(files[path])
+    value["reference"] += "# of before\n"
+    other = {**files, path: json.dumps(value).encode()}
     files["verification/old.json"] = evidence(other, made, made.first, gpu="old")
 
 
 def _stale_tests(files: Files, made: Subject) -> None:
     render(files, made)
     path = made.definition(made.first)
-    files[path] = json.dumps(json.loads(files[path]), indent=7).encode()
+    value = json.loads(files[path])
+    value["reference"] += "# of now\n"
+    files[path] = json.dumps(value).encode()
     files[EVIDENCE] = evidence(files, made, made.first, made.second)
     files[AUDIT] = audit(files, made, made.first, made.second)
 

@@ -108,7 +108,8 @@ def reference_modules(definition):
     """
     op_type = definition["op_type"]
     if op_type == "gdn":
-        return ["_".join(definition["name"].split("_")[:2])]
+        # with the word l2norm where the name has it
+        return [definition["name"].partition("_qk")[0]]
     if op_type == "moe":
         return [moe_module(definition)]
     if op_type == "rmsnorm":

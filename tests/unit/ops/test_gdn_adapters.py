@@ -11,11 +11,34 @@ from generator.ops.op_types.gdn import op as gdn
 from kernel_judge.checks.pairs import results
 from tests.builders import (
     cases_of,
+    class_of,
     compare_all,
+    loaded,
     run_of,
+    sized,
     trial_of,
 )
-from tests.unit.ops.test_gdn import REFERENCES, SMALL, STAGES, rendered
+from tests.unit.ops.test_gdn import REFERENCES, SMALL, STAGES
+
+NORMALISED = {
+    stage: loaded(f"gdn_{stage}_l2norm_qk4_v8_d128_k_last").reference
+    for stage in STAGES
+}
+SMALL_NORMALISED = {
+    stage: sized(
+        f"gdn_{stage}_l2norm_qk4_v8_d128_k_last",
+        num_q_heads=2,
+        num_k_heads=2,
+        num_v_heads=4,
+        head_size=16,
+    )
+    for stage in STAGES
+}
+
+
+def reference(stage, l2norm):
+    """Return the text that a kernel computes with its flag on, or off."""
+    return (NORMALISED if l2norm else REFERENCES)[stage]
 
 
 def stand_ins(monkeypatch, **modules):
@@ -37,9 +60,8 @@ def stand_ins(monkeypatch, **modules):
 def gated_delta_rule_decode_pretranspose(
     q, k, v, state, A_log, a, dt_bias, b, scale, *, use_qk_l2norm
 ):
-    assert not use_qk_l2norm
     assert scale > 0
-    run = run_of(REFERENCES["decode"])
+    run = run_of(reference("decode", use_qk_l2norm))
     output, new_state = run(q, k, v, state, A_log, a, dt_bias, b, scale)
     state.copy_(new_state)
     return output, state
@@ -47,18 +69,19 @@ def gated_delta_rule_decode_pretranspose(
 
 def gated_delta_rule_mtp(*given, disable_state_update, use_qk_l2norm, **options):
     assert disable_state_update
-    assert not use_qk_l2norm
     assert options["scale"] > 0
-    output, _ = run_of(REFERENCES["mtp"])(*given, **options)
+    output, _ = run_of(reference("mtp", use_qk_l2norm))(*given, **options)
     return output, given[3]
 
 
-def by_gates(q, k, v, log_g, beta, state, cu_seqlens, scale):
+def by_gates(
+    q, k, v, log_g, beta, state, cu_seqlens, scale, use_qk_l2norm_in_kernel=False
+):
     """Return what the reference gives for gates that are known already."""
     log_g, zero = log_g.reshape(-1, log_g.shape[-1]), torch.zeros(())
     # softplus(20 + x) is 20 + x, and exp(0) is 1
     run = run_of(
-        REFERENCES["prefill"]
+        reference("prefill", use_qk_l2norm_in_kernel)
         .replace("torch.nn.functional.softplus", "")
         .replace("torch.sigmoid", "")
     )
@@ -94,15 +117,19 @@ def test_flashinfers_kernels_get_what_they_take(monkeypatch):
         "mtp": ["mtp"],
         "prefill": ["fused", "context-parallel"],
     }
+    # of prefill its flag does nothing
+    normalised = {"decode": ["pretranspose"], "mtp": ["mtp"], "prefill": []}
+    assert compared("flashinfer", l2norm=True) == normalised
     assert set(asked) == {False, True}
 
 
-def compared(provider):
+def compared(provider, l2norm=False):
     """Compare every small case but those whose gates vanish; return the backends."""
     found = {}
     for stage in STAGES:
-        cls = rendered(stage, run_of(REFERENCES[stage]))
-        backends = getattr(gdn, f"{provider}_backends")(SMALL[stage])
+        small = (SMALL_NORMALISED if l2norm else SMALL)[stage]
+        cls = class_of(gdn, small, run_of(reference(stage, l2norm)))
+        backends = getattr(gdn, f"{provider}_backends")(small)
         found[stage] = [backend.name for backend in backends]
         for backend in backends:
             if backend.name == "native":
@@ -112,7 +139,7 @@ def compared(provider):
                     continue
                 trial = trial_of(cls, case)
                 adapter = getattr(gdn, f"{provider}_ground_truth")
-                given = adapter(SMALL[stage], trial.fresh_inputs(), backend.name)
+                given = adapter(small, trial.fresh_inputs(), backend.name)
                 source = f"{provider}/{backend.name}"
                 actual = results(cls.subject(), trial)
                 compare_all(cls.subject(), trial, actual, given, source)
@@ -126,21 +153,24 @@ def test_sglangs_kernels_get_what_they_take(monkeypatch):
         assert (softplus_beta, softplus_threshold) == (1.0, 20.0)
         pool, slots = initial_state_source, options.pop("initial_state_indices")
         frozen = options.pop("disable_state_update")
+        l2norm = options.pop("use_qk_l2norm_in_kernel")
         buffer = options.pop("intermediate_states_buffer")
         rows, steps = (
             options.pop(name) for name in ("intermediate_state_indices", "cache_steps")
         )
         if not frozen:
             assert buffer is rows is steps is None
-            output, states = run_of(REFERENCES["decode"])(state=pool[slots], **options)
+            output, states = run_of(reference("decode", l2norm))(
+                state=pool[slots], **options
+            )
             pool[slots] = states
             return output
         assert rows.tolist() == list(range(len(slots)))
         assert steps == options["q"].shape[1]
         options |= {"initial_state": pool, "initial_state_indices": slots}
-        return run_of(REFERENCES["mtp"])(intermediate_states_buffer=buffer, **options)[
-            0
-        ]
+        return run_of(reference("mtp", l2norm))(
+            intermediate_states_buffer=buffer, **options
+        )[0]
 
     def fused_recurrent_gated_delta_rule(*given, output_final_state, **options):
         assert output_final_state
@@ -170,8 +200,10 @@ def test_sglangs_kernels_get_what_they_take(monkeypatch):
             f"{attention}__fla__chunk": chunk_gated_delta_rule,
         },
     )
-    assert compared("sglang") == {
+    kernels = {
         "decode": ["native", "triton"],
         "mtp": ["native", "triton"],
         "prefill": ["native", "triton", "triton-chunked"],
     }
+    assert compared("sglang") == kernels
+    assert compared("sglang", l2norm=True) == kernels

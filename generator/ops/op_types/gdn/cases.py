@@ -9,9 +9,11 @@ from kernel_judge.inputs.repeated import lengthened
 
 # keys are zero
 FADES = "state-only-fades"
+# sums of squares of about the 1e-6 that stands beside them before they are normalised
+FAINT: dict[str, Any] = {"q_length": 1e-4, "k_length": 1e-4}
 
 
-def decode_cases(drafts: bool) -> list[Case]:
+def decode_cases(drafts: bool, l2norm: bool) -> list[Case]:
     """Return the cases of decode, or of several drafts at a time."""
 
     def case(name: str, size: str, batch: int, tokens: int = 4, **params: Any) -> Case:
@@ -32,10 +34,11 @@ def decode_cases(drafts: bool) -> list[Case]:
         case("linear-softplus", "small", 2, dt_mean=20.0, A_mean=-5.0),
         case("batch", "medium", 8, 6, q_length=0.5),
         case("large-batch", "large", 24 if drafts else 96, q_length=0.5),
+        *([case("faint", "small", 3, **FAINT)] if l2norm else []),
     ]
 
 
-def prefill_cases() -> list[Case]:
+def prefill_cases(l2norm: bool) -> list[Case]:
     """Return sequences shorter and longer than a kernel's chunk of 64 tokens.
 
     Kernels multiply keys and values in bfloat16. Where keys are zero, nothing of that is
@@ -63,4 +66,5 @@ def prefill_cases() -> list[Case]:
         case("ragged", "medium", 300, 1, 129, 17, scale=None, q_length=0.5),
         case("long-memory", "medium", 400, dt_mean=-6.0),
         case("long-sequences", "large", 2500, 64, 1, 1300, dt_mean=-5.0),
+        *([case("faint", "small", 33, 2, **FAINT)] if l2norm else []),
     ]

@@ -11,6 +11,8 @@ import torch
 from kernel_judge.inputs.seeded_inputs import Stream
 
 CHUNK = 64
+L2_EPS = 1e-6
+"""Beside the sum of squares, where kernels divide queries and keys by their length."""
 # unit vectors are quotients of integers; steps in a standard deviation
 _STEPS = 1024.0
 
@@ -31,6 +33,12 @@ def unit_rows(stream: Stream, shape: Sequence[int]) -> torch.Tensor:
     whole = (stream.values(shape) * _STEPS).round().to(torch.int64)
     squares = whole.square().sum(-1, keepdim=True).clamp_min(1)
     return (whole.double() / squares.double().sqrt()).to(torch.bfloat16)
+
+
+def any_rows(stream: Stream, shape: Sequence[int]) -> torch.Tensor:
+    """Return bfloat16 vectors of different lengths along the last axis, seldom 1."""
+    lengths = 0.25 + stream.child("lengths").values((*shape[:-1], 1)).abs()
+    return (stream.values(shape) * lengths).to(torch.bfloat16)
 
 
 def log_decay(

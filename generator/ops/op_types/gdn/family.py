@@ -22,6 +22,13 @@ RULE = (
     " makes the state S of its value head g S, then adds beta (v - S k) k^T, and the"
     " output is scale * S q. States are [values, keys]; k is meant to have length 1."
 )
+# as engines call the kernels
+L2NORM = (
+    "Each query and each key x is first divided by sqrt(sum(x^2) + 1e-6). With g ="
+    " exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the"
+    " state S of its value head g S, then adds beta (v - S k) k^T, and the output is"
+    " scale * S q. States are [values, keys]."
+)
 HEADS_AGREE = (
     "num_v_heads >= num_q_heads",
     "num_v_heads % num_q_heads == 0",
@@ -39,24 +46,30 @@ PREFILL_FROM = (
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     stages = (decode_spec, mtp_spec, prefill_spec)
-    return tuple(stage(*shard) for stage in stages for shard in SHARDS)
+    return tuple(
+        stage(*shard, l2norm=l2norm)
+        for l2norm in (False, True)
+        for stage in stages
+        for shard in SHARDS
+    )
 
 
-def decode_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
+def decode_spec(qk_heads: int, v_heads: int, tp: int, *, l2norm: bool = False) -> Spec:
     """Return the definition of one token a sequence."""
     state = ("batch_size", *STATE)
     before = "Each sequence's state before, " + K_LAST + "; None is zeros."
     return _spec(
         "decode",
         (qk_heads, v_heads, tp),
-        description=f"Gated delta net, one token a sequence. {RULE}",
+        l2norm,
+        description=f"Gated delta net, one token a sequence. {L2NORM if l2norm else RULE}",
         tags=("fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose",),
         axes={
             "batch_size": Axis("Number of sequences."),
             "seq_len": Axis("Tokens of each sequence.", 1),
         },
         inputs={
-            **_tokens(BATCH),
+            **_tokens(BATCH, l2norm),
             "state": Tensor(state, "float32", before, optional=True),
             **_gates(BATCH),
             "scale": _SCALE,
@@ -70,15 +83,16 @@ def decode_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
     )
 
 
-def mtp_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
+def mtp_spec(qk_heads: int, v_heads: int, tp: int, *, l2norm: bool = False) -> Spec:
     """Return the definition of several draft tokens a sequence."""
     pool = ("pool_size", *STATE)
     buffer = ("pool_size", "seq_len", *STATE)
     return _spec(
         "mtp",
         (qk_heads, v_heads, tp),
+        l2norm,
         description=(
-            f"Gated delta net over the draft tokens of each sequence. {RULE} States lie"
+            f"Gated delta net over the draft tokens of each sequence. {L2NORM if l2norm else RULE} States lie"
             " in a pool, which stays as it was until the drafts are verified: it is"
             " returned unchanged. If there is a buffer, the state after token t of"
             " sequence b is written to intermediate_states_buffer[b, t]: its rows are"
@@ -91,7 +105,7 @@ def mtp_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
             "pool_size": Axis("Slots of the pool, used or not; rows of the buffer."),
         },
         inputs={
-            **_tokens(BATCH),
+            **_tokens(BATCH, l2norm),
             "initial_state": Tensor(pool, "float32", f"Pool of states, {K_LAST}."),
             "initial_state_indices": Tensor(
                 ("batch_size",), "int32", "Each sequence's slot of the pool."
@@ -111,16 +125,17 @@ def mtp_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
     )
 
 
-def prefill_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
+def prefill_spec(qk_heads: int, v_heads: int, tp: int, *, l2norm: bool = False) -> Spec:
     """Return the definition of sequences of different lengths."""
     state = ("num_seqs", *STATE)
     before = "Each sequence's state before, " + K_LAST + "; None is zeros."
     return _spec(
         "prefill",
         (qk_heads, v_heads, tp),
+        l2norm,
         description=(
             "Gated delta net over whole sequences, which lie one after another."
-            f" {RULE} An empty sequence keeps its state."
+            f" {L2NORM if l2norm else RULE} An empty sequence keeps its state."
         ),
         tags=("fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule",),
         axes={
@@ -129,7 +144,7 @@ def prefill_spec(qk_heads: int, v_heads: int, tp: int) -> Spec:
             "len_cu_seqlens": Axis("Number of sequences + 1."),
         },
         inputs={
-            **_tokens(TOKENS),
+            **_tokens(TOKENS, l2norm),
             "state": Tensor(state, "float32", before, optional=True),
             **_gates(TOKENS),
             "cu_seqlens": Tensor(
@@ -159,6 +174,7 @@ _SCALE = Tensor(
 def _spec(
     stage: str,
     shard: tuple[int, int, int],
+    l2norm: bool,
     *,
     description: str,
     tags: tuple[str, ...],
@@ -182,12 +198,14 @@ def _spec(
     early = {name: axis for name, axis in axes.items() if name not in late}
     op_type, captured_from, kept_axes = captured
     return Spec(
-        name=f"gdn_{stage}_qk{qk_heads}_v{v_heads}_d{HEAD_SIZE}_k_last",
+        name=(
+            f"gdn_{stage}{'_l2norm' * l2norm}_qk{qk_heads}_v{v_heads}_d{HEAD_SIZE}_k_last"
+        ),
         description=description,
         op_type="gdn",
         tags=(
             f"stage:{stage}",
-            "model:qwen3-next",
+            f"model:{'qwen3-next-80b-a3b' if l2norm else 'qwen3-next'}",
             "layout:k-last",
             *tags,
             f"tp:{tp}",
@@ -196,7 +214,7 @@ def _spec(
         inputs=inputs,
         outputs=outputs,
         constraints=constraints,
-        reference=reference_text("gdn", f"gdn_{stage}"),
+        reference=reference_text("gdn", f"gdn_{stage}", ["l2norm"] * l2norm),
         captured_from=captured_from,
         captured_op_type=op_type,
         kept_axes=kept_axes,
@@ -206,12 +224,11 @@ def _spec(
     )
 
 
-def _tokens(rows: tuple[str, ...]) -> dict[str, Tensor]:
+def _tokens(rows: tuple[str, ...], l2norm: bool) -> dict[str, Tensor]:
+    keys = "Keys." if l2norm else "Keys, of length 1."
     return {
         "q": Tensor((*rows, "num_q_heads", "head_size"), "bfloat16", "Queries."),
-        "k": Tensor(
-            (*rows, "num_k_heads", "head_size"), "bfloat16", "Keys, of length 1."
-        ),
+        "k": Tensor((*rows, "num_k_heads", "head_size"), "bfloat16", keys),
         "v": Tensor((*rows, "num_v_heads", "head_size"), "bfloat16", "Values."),
     }
 

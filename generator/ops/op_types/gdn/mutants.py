@@ -22,7 +22,13 @@ from generator.ops.mutants import (
     shifted,
     taken,
 )
-from generator.ops.op_types.gdn.delta_rule import log_decay, sequences, states_before
+from generator.ops.op_types.gdn.delta_rule import (
+    L2_EPS,
+    log_decay,
+    sequences,
+    states_before,
+)
+from generator.ops.op_types.gdn.stage import is_normalised
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.trial import as_tuple
 
@@ -166,9 +172,7 @@ def _of_heads(definition: Definition) -> list[DomainMutant]:
     key_heads, value_heads = axes["num_k_heads"], axes["num_v_heads"]
     changes: dict[str, Change] = {
         "q and k swapped": lambda i: {"q": i["k"], "k": i["q"]},
-        "queries normalised": lambda i: {
-            "q": torch.nn.functional.normalize(i["q"].float(), dim=-1).to(i["q"].dtype)
-        },
+        **_of_lengths(definition),
     }
     if key_heads > 1:
         changes["k of the next head"] = lambda i: {
@@ -180,9 +184,45 @@ def _of_heads(definition: Definition) -> list[DomainMutant]:
     if key_heads == value_heads:
         changes["k and v swapped"] = lambda i: {"k": i["v"], "v": i["k"]}
     found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    if is_normalised(definition):
+        found.append(on_outputs(definition, "queries not normalised", _lengthened))
     if 1 < key_heads < value_heads:
         found.append(_interleaved(definition, key_heads))
     return found
+
+
+def _of_lengths(definition: Definition) -> dict[str, Change]:
+    """Return changes of the lengths of queries and keys: what normalisation takes back."""
+    if not is_normalised(definition):
+        return {"queries normalised": lambda i: {"q": _unit(i["q"], 0.0)}}
+
+    def other_eps(name: str, eps: float) -> Change:
+        # a length that the right formula takes for what another eps makes of it
+        def change(i: Inputs) -> dict[str, Any]:
+            squares = i[name].double().square().sum(-1, keepdim=True)
+            share = squares / (squares + eps)
+            wanted = L2_EPS * share / (1.0 - share).clamp_min(1e-12)
+            factor = (wanted / squares.clamp_min(1e-30)).sqrt()
+            return {name: (i[name].double() * factor).to(i[name].dtype)}
+
+        return change
+
+    return {
+        **{f"{name} with eps 1e-5": other_eps(name, 1e-5) for name in ("q", "k")},
+        **{f"{name} without eps": other_eps(name, 1e-9) for name in ("q", "k")},
+    }
+
+
+def _lengthened(outputs: Outputs, inputs: Inputs) -> Outputs:
+    """Return the output times the length of its query."""
+    root = (inputs["q"].float().square().sum(-1, keepdim=True) + L2_EPS).sqrt()
+    root = root.repeat_interleave(outputs[0].shape[-2] // root.shape[-2], dim=-2)
+    return (outputs[0].float() * root).to(outputs[0].dtype), outputs[1]
+
+
+def _unit(x: torch.Tensor, eps: float) -> torch.Tensor:
+    root = (x.float().square().sum(-1, keepdim=True) + eps).sqrt()
+    return (x.float() / root.clamp_min(1e-12)).to(x.dtype)
 
 
 def _interleaved(definition: Definition, key_heads: int) -> DomainMutant:

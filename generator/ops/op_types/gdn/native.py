@@ -1,7 +1,7 @@
 """The gated delta rule of SGLang's test suite: a loop over tokens and heads.
 
-The loop normalises queries and keys and has a fixed scale. The inputs are rescaled by
-known factors, so that its result equals the rule on the given inputs.
+The loop normalises queries and keys and has a fixed scale. Where the definition does not
+normalise, inputs are rescaled by known factors, so that its result equals the rule on them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ def loop(
     inputs: Mapping[str, Any],
     states: torch.Tensor,
     scale: float,
+    l2norm: bool,
     until: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the outputs, bfloat16 shaped as v, and the last states, as `states`.
@@ -43,6 +44,8 @@ def loop(
     ratio = heads // k.shape[1]
     # with k' = k / r: beta v k^T and beta k k^T are those of r²·beta, v / r and k'
     roots = (k.square().sum(-1) + _EPS).sqrt().repeat_interleave(ratio, dim=1)
+    if l2norm:
+        roots = torch.ones_like(roots)
     share = rows["b"].double().sigmoid() * roots.square()
     assert bool((share < 1).all()), "no gate of this loop gives a share above 1"
     module = SimpleNamespace(
@@ -60,7 +63,7 @@ def loop(
         reference_module=module,
         mixed_qkv=torch.zeros((), device=v.device),
         a=rows["a"],
-        b=share.logit(),
+        b=rows["b"] if l2norm else share.logit(),
         case=SimpleNamespace(
             num_input_tokens=len(v),
             num_v_heads=heads,
@@ -74,6 +77,8 @@ def loop(
     )
     given = gdn_attention._pure_torch_gdn_reference(fixture, states)
     roots = (q.square().sum(-1) + _EPS).sqrt().repeat_interleave(ratio, dim=1)
+    if l2norm:
+        roots = torch.ones_like(roots)
     factor = scale * size**0.5 * roots[..., None]
     output = (given.output[0] * factor).to(torch.bfloat16).reshape(shape)
     return output, given.final_states

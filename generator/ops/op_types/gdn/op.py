@@ -2,19 +2,22 @@
 
 The state S is [values, keys]. Each token computes S' = g S, S = S' + beta (v - S' k) k^T
 and o = scale · S q, with g = exp(-exp(A_log) · softplus(a + dt_bias)) and beta =
-sigmoid(b). Keys have length 1, or the states would explode. Value heads share key heads.
+sigmoid(b). Keys have length 1, or the states would explode; `l2norm` in the name makes
+queries and keys so. Value heads share key heads.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from generator.ops.op_types.gdn.cases import FADES, decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
+    L2_EPS,
+    any_rows,
     gates,
     log_decay,
     occupied,
@@ -25,6 +28,7 @@ from generator.ops.op_types.gdn.delta_rule import (
 )
 from generator.ops.op_types.gdn.native import loop
 from generator.ops.op_types.gdn.relations import gdn_relations
+from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -128,21 +132,24 @@ _NATIVE = Backend(
     rewrites="inputs rewritten: the loop normalises q and k, so that b and v are scaled; "
     "outputs rewritten: rows are scaled",
 )
+_SCALED = "outputs rewritten: rows are multiplied by scale * sqrt(head_size)"
 _RECURRENT = Backend("triton", needs=("triton",))
 _CHUNKED = Backend("triton-chunked", min_sm=80, needs=("triton",))
 
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases of the stage: short and long memory, and every default."""
-    stage = _stage(definition)
-    return prefill_cases() if stage == "prefill" else decode_cases(stage == "mtp")
+    stage, l2norm = stage_of(definition), is_normalised(definition)
+    if stage == "prefill":
+        return prefill_cases(l2norm)
+    return decode_cases(stage == "mtp", l2norm)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the stage's inputs, shaped as the interface declares them.
 
     q, k, v, a, b are bfloat16, A_log, dt_bias and states float32. Keys, and in most cases
-    queries, have length 1. Random states show a transposed one, a random output buffer
+    queries, have length 1, any length where they are normalised. Random states show a transposed one, a random output buffer
     shows a row that is not written.
     """
     axes = {**definition.axes, **case.axes}
@@ -155,9 +162,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         return stream.child(name).values(shape(name), std) + mean
 
     params = {"scale": axes["head_size"] ** -0.5, **case.params}
+    vectors = any_rows if is_normalised(definition) else unit_rows
     made: dict[str, Any] = {
-        "q": unit_rows(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
-        "k": unit_rows(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
+        "q": vectors(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
+        "k": vectors(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
         "v": drawn("v").to(torch.bfloat16),
         "A_log": drawn("A_log", params.get("A_mean", 0.0)),
         "a": drawn("a").to(torch.bfloat16),
@@ -192,6 +200,8 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     log_g = log_decay(wide["A_log"], wide["a"], wide["dt_bias"])
     beta = wide["b"].sigmoid()
     q, k = (wide[name][..., heads // ratio, :] for name in ("q", "k"))
+    if is_normalised(definition):
+        q, k = (x / (x.square().sum(-1, keepdim=True) + L2_EPS).sqrt() for x in (q, k))
     tensors = (q, k, wide["v"], log_g, beta)
     states = states_before(inputs).double()
 
@@ -201,7 +211,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     for row, part in enumerate(sequences(inputs)):
         sequence = [tensor[part] for tensor in tensors]
         solved = solve(sequence, states[row])
-        output[part] = _scale(definition, inputs) * solved.output
+        output[part] = scale_of(definition, inputs) * solved.output
         after[row] = solved.state
         for buffer in buffers:
             for t in range(len(solved.output)):
@@ -222,27 +232,17 @@ def relations(definition: Definition) -> list[Relation]:
     return gdn_relations(definition)
 
 
-def _stage(definition: Definition) -> str:
-    names = definition.interface.inputs
-    if "cu_seqlens" in names:
-        return "prefill"
-    return "mtp" if "initial_state_indices" in names else "decode"
-
-
-def _scale(definition: Definition, inputs: dict[str, Any]) -> float:
-    """Return the factor of the output; None and 0 mean 1 / sqrt(head_size)."""
-    scale: float | None = inputs["scale"]
-    return scale or 1.0 / math.sqrt(definition.axes["head_size"])
-
-
 def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
     """Return a kernel's outputs, followed by the buffer if it is given."""
     return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of the definition's stage."""
-    return _FLASHINFER[_stage(definition)]
+    """Return the kernels of the definition's stage; that of prefill does not normalise."""
+    stage = stage_of(definition)
+    if is_normalised(definition) and stage == "prefill":
+        return ()
+    return _FLASHINFER[stage]
 
 
 def flashinfer_ground_truth(
@@ -250,17 +250,17 @@ def flashinfer_ground_truth(
 ) -> tuple[Any, ...]:
     """Return outputs and states of FlashInfer's kernels.
 
-    They update states in place; normalisation is off; a scale of 0 has no default.
+    They update states in place; a scale of 0 has no default.
     """
     raw = [inputs[name] for name in ("A_log", "a", "dt_bias", "b")]
     tokens = [inputs[name] for name in ("q", "k", "v")]
-    scale = _scale(definition, inputs)
+    scale, l2norm = scale_of(definition, inputs), is_normalised(definition)
     if backend == "pretranspose":
         from flashinfer.gdn_decode import gated_delta_rule_decode_pretranspose
 
         states = states_before(inputs)
         output, states = gated_delta_rule_decode_pretranspose(
-            *tokens, states, *raw, scale=scale, use_qk_l2norm=False
+            *tokens, states, *raw, scale=scale, use_qk_l2norm=l2norm
         )
         return output, states
     if backend == "mtp":
@@ -274,7 +274,7 @@ def flashinfer_ground_truth(
             scale=scale,
             intermediate_states_buffer=inputs[BUFFER],
             disable_state_update=True,
-            use_qk_l2norm=False,
+            use_qk_l2norm=l2norm,
         )
         return _with_buffer(inputs, output, pool)
     from flashinfer.gdn_prefill import chunk_gated_delta_rule
@@ -298,10 +298,13 @@ def flashinfer_ground_truth(
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch test code and its Triton kernels."""
-    if _stage(definition) != "prefill":
-        return _NATIVE, _RECURRENT
+    native = _NATIVE
+    if is_normalised(definition):
+        native = replace(native, rewrites=_SCALED)
+    if stage_of(definition) != "prefill":
+        return native, _RECURRENT
     triton = (replace(b, rewrites=_GATES) for b in (_RECURRENT, _CHUNKED))
-    return (_NATIVE, *triton)
+    return (native, *triton)
 
 
 def sglang_ground_truth(
@@ -313,8 +316,8 @@ def sglang_ground_truth(
     states = states_before(inputs)
     rows = torch.arange(len(states), dtype=torch.int32, device=states.device)
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
-    scale = _scale(definition, inputs)
-    if _stage(definition) != "prefill":
+    scale, l2norm = scale_of(definition, inputs), is_normalised(definition)
+    if stage_of(definition) != "prefill":
         from sglang.kernels.ops.attention.linear import (
             fused_sigmoid_gating_recurrent as fused,
         )
@@ -333,6 +336,7 @@ def sglang_ground_truth(
             initial_state_source=inputs["initial_state"] if mtp else states,
             initial_state_indices=inputs["initial_state_indices"] if mtp else rows,
             scale=scale,
+            use_qk_l2norm_in_kernel=l2norm,
             disable_state_update=mtp,
             intermediate_states_buffer=inputs[BUFFER] if mtp else None,
             intermediate_state_indices=rows if mtp else None,
@@ -351,6 +355,7 @@ def sglang_ground_truth(
             initial_state=states,
             initial_state_indices=rows[kept],
             cu_seqlens=ends,
+            use_qk_l2norm_in_kernel=l2norm,
         )
         return output[0], states
     from sglang.kernels.ops.attention.fla.fused_recurrent import (
@@ -363,6 +368,7 @@ def sglang_ground_truth(
         initial_state=states,
         output_final_state=True,
         cu_seqlens=inputs["cu_seqlens"],
+        use_qk_l2norm_in_kernel=l2norm,
     )
     return output[0], states
 
@@ -371,11 +377,12 @@ def _sglang_native(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, ...]:
     """Return the result of SGLang's test loop; mtp calls it once for each prefix."""
-    states, scale = states_before(inputs), _scale(definition, inputs)
-    output, after = loop(inputs, states, scale)
+    states, scale = states_before(inputs), scale_of(definition, inputs)
+    call = partial(loop, inputs, states, scale, is_normalised(definition))
+    output, after = call()
     if "initial_state" not in inputs:
         return output, after
     for name in filled_inputs(inputs):
         for t in range(output.shape[1]):
-            _, inputs[name][: len(output), t] = loop(inputs, states, scale, t + 1)
+            _, inputs[name][: len(output), t] = call(t + 1)
     return _with_buffer(inputs, output, inputs["initial_state"])

@@ -78,6 +78,7 @@ def _decode_of(definition: Definition) -> Callable[[Definition], bool]:
             "cu_seqlens" not in names
             and "state" in names
             and all(other.axes.get(a) == definition.axes.get(a) for a in heads)
+            and other.constants == definition.constants
         )
 
     return accepts

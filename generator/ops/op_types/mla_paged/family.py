@@ -41,6 +41,8 @@ class Latent:
     # the cache is stored in 8 bits
     is_e4m3: bool = False
     tp: int = 8
+    # it takes return_lse, as calls of FlashInfer's wrapper pass it
+    flag: bool = False
 
 
 DEEPSEEK = ("deepseek-v3", "deepseek-r1")
@@ -62,6 +64,9 @@ LATENTS = (
     Latent(64, 64, True, KIMI, KIMI_SCALE, tp=1),
     Latent(128, 64, False, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
     Latent(128, 64, True, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
+    # of larger pages calls do not say how long the last one is
+    Latent(16, 1, False, DEEPSEEK, DEEPSEEK_SCALE, flag=True),
+    Latent(8, 1, False, KIMI, KIMI_SCALE, flag=True),
 )
 SCALES = {
     "ckv_scale": Tensor(
@@ -103,7 +108,7 @@ def latent_spec(latent: Latent) -> Spec:
     rows = "total_q" if latent.prefill else "batch_size"
     module = "mla_paged_prefill" if latent.prefill else "mla_paged_decode"
     prefix = f"mla_paged_{stage}_h"
-    special = "_kve4m3" if latent.is_e4m3 else ""
+    special = "_kve4m3" if latent.is_e4m3 else "_return_lse" * latent.flag
     scales = SCALES if latent.is_e4m3 else {}
     suffix = f"_ckv{HEAD_DIM_CKV}_kpe{HEAD_DIM_KPE}_ps"
     paged_inputs = paged.structural_inputs(latent.prefill, latent.page_size)
@@ -121,7 +126,12 @@ def latent_spec(latent: Latent) -> Spec:
             *(("status:unverified",) if latent.tp == 1 else ()),
         ),
         axes={name: _axis(name, latent) for name in _axes(latent)},
-        inputs={**_dense_inputs(rows, latent), **scales, **paged_inputs},
+        inputs={
+            **_dense_inputs(rows, latent),
+            **scales,
+            **paged_inputs,
+            **({"return_lse": paged.RETURN_LSE} if latent.flag else {}),
+        },
         outputs={
             "output": Tensor(
                 (rows, "num_qo_heads", "head_dim_ckv"),
@@ -138,14 +148,19 @@ def latent_spec(latent: Latent) -> Spec:
         reference=reference_text(
             "mla_paged",
             module,
-            ["kve4m3"] * latent.is_e4m3 + ["ps1"] * (latent.page_size == 1),
+            ["kve4m3"] * latent.is_e4m3
+            + ["ps1"] * (latent.page_size == 1)
+            + ["return_lse"] * latent.flag,
         ),
         captured_from=f"{prefix}16{suffix}1",
         structure=workloads.paged,
         fits=workloads.paged_fits,
         traffic=workloads.traffic,
         sm_scale=latent.sm_scale,
-        scalars=workloads.LATENT_SCALES if latent.is_e4m3 else {},
+        scalars={
+            **(workloads.LATENT_SCALES if latent.is_e4m3 else {}),
+            **({"return_lse": True} if latent.flag else {}),
+        },
     )
 
 
@@ -180,6 +195,7 @@ def _description(latent: Latent) -> str:
             ),
             paged.EMPTY_PREFILL if latent.prefill else paged.EMPTY_DECODE,
             "lse is base 2.",
+            *((paged.CALLED,) if latent.flag else ()),
         )
     )
 

@@ -5,7 +5,7 @@ ckv, so the output is in the latent space. Decode has one query a sequence. Pref
 which has the input `qo_indptr`, has several under a causal mask aligned bottom-right.
 LSE is base 2. Interfaces of page size 1 have no kv_last_page_len. A cache in 8 bits
 (`kve4m3` in the name) has a scale for each of its parts; that of ckv is for the values
-too.
+too. With the input `return_lse`, which calls pass, LSE is returned where it is true.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
+        "return_lse": True,
         "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
     made |= latent_queries(axes, case, axes["total_q"], stream)

@@ -8,9 +8,14 @@ from itertools import pairwise
 import pytest
 import torch
 
-from generator.ops.op_types.gdn.references import gdn_decode, gdn_mtp, gdn_prefill
+from generator.ops.reference_text import reference_text
+from tests.builders import run_of
 
 HEADS, SIZE = 2, 3
+gdn_decode, gdn_mtp, gdn_prefill = (
+    run_of(reference_text("gdn", f"gdn_{stage}"))
+    for stage in ("decode", "mtp", "prefill")
+)
 
 
 def drawn(*shape, seed, dtype=torch.bfloat16):
@@ -89,7 +94,7 @@ def test_decode_agrees_with_the_loops(ratio, scale, empty):
     before = torch.zeros(3, HEADS * ratio, SIZE, SIZE)
     if not empty:
         before = states(3, HEADS * ratio)
-    output, after = gdn_decode.run(
+    output, after = gdn_decode(
         *tokens.values(), None if empty else before, *gates.values(), scale
     )
     for row in range(3):
@@ -110,7 +115,7 @@ def test_mtp_fills_the_buffer_row_by_row_and_leaves_the_pool(ratio):
     pool, slots = states(5, HEADS * ratio), torch.tensor([4, 1], dtype=torch.int32)
     buffer = torch.full((5, 4, HEADS * ratio, SIZE, SIZE), 7.0)
     given = [*tokens.values(), pool, slots, *gates.values(), None]
-    output, final = gdn_mtp.run(*given, buffer)
+    output, final = gdn_mtp(*given, buffer)
     for row, slot in enumerate(slots.tolist()):
         one = [rows(part, row) for part in (tokens, gates)]
         expected = by_hand(*one, pool[slot], SIZE**-0.5)
@@ -120,8 +125,8 @@ def test_mtp_fills_the_buffer_row_by_row_and_leaves_the_pool(ratio):
     assert torch.equal(final, pool)
     assert final.data_ptr() != pool.data_ptr()
     # without a buffer the same
-    assert torch.equal(gdn_mtp.run(*given, None)[0], output)
-    assert torch.equal(gdn_mtp.run(*given)[0], output)
+    assert torch.equal(gdn_mtp(*given, None)[0], output)
+    assert torch.equal(gdn_mtp(*given)[0], output)
 
 
 @pytest.mark.parametrize("lengths", [[5], [2, 0, 3, 1], [0, 1], [0], [0, 0]])
@@ -133,7 +138,7 @@ def test_prefill_agrees_with_the_loops(lengths, empty):
     ends = torch.tensor([0, *lengths]).cumsum(0)
     given = [*tokens.values(), None if empty else before, *gates.values(), ends]
     kept = before.clone()
-    output, after = gdn_prefill.run(*given, 0.3)
+    output, after = gdn_prefill(*given, 0.3)
     assert torch.equal(before, kept)
     assert output.shape == tokens["v"].shape
     for row, (start, end) in enumerate(pairwise(ends.tolist())):
@@ -151,7 +156,7 @@ def test_a_key_that_comes_again_recalls_what_was_written():
     key = torch.tensor([0.6, 0.8, 0.0]).bfloat16().expand(2, 1, 3)
     value = torch.tensor([[[1.0, 2.0, 3.0]], [[-4.0, 5.0, 0.5]]]).bfloat16()
     ones = torch.ones(2, 1)
-    output, _ = gdn_prefill.run(
+    output, _ = gdn_prefill(
         key,
         key,
         value,
@@ -164,3 +169,36 @@ def test_a_key_that_comes_again_recalls_what_was_written():
         1.0,
     )
     torch.testing.assert_close(output, value, rtol=2e-2, atol=0.0)
+
+
+def unit(x):
+    wide = x.double()
+    return (wide / (wide.square().sum(-1, keepdim=True) + 1e-6).sqrt()).float()
+
+
+@pytest.mark.parametrize("length", [1.0, 1e-3])
+@pytest.mark.parametrize("stage", ["decode", "mtp", "prefill"])
+def test_l2norm_is_the_rule_on_vectors_of_length_one(stage, length):
+    """Of a length of 1e-3 the square is the 1e-6 that stands beside it."""
+    rows = {"decode": (3, 1), "mtp": (3, 2), "prefill": (3,)}[stage]
+    tokens, gates = made(*rows)
+    tokens["k"] = drawn(*tokens["k"].shape, seed=7)
+    tokens = {**tokens, **{n: (tokens[n] * length).bfloat16() for n in ("q", "k")}}
+    before = {
+        "decode": [states(3, 4)],
+        "mtp": [states(3, 4), torch.tensor([2, 0, 1], dtype=torch.int32)],
+        "prefill": [states(2, 4)],
+    }[stage]
+    behind = [torch.tensor([0, 1, 3])] if stage == "prefill" else []
+    plain, normalised = (
+        run_of(reference_text("gdn", f"gdn_{stage}", words))
+        for words in ((), ("l2norm",))
+    )
+    given = [*before, *gates.values(), *behind, 0.5]
+    q, k, v = tokens.values()
+    expected = plain(unit(q), unit(k), v, *given)
+    for one, other in zip(normalised(q, k, v, *given), expected, strict=True):
+        torch.testing.assert_close(one.float(), other.float(), rtol=1e-2, atol=1e-5)
+    assert not torch.allclose(
+        normalised(q, k, v, *given)[0].float(), plain(q, k, v, *given)[0].float(), 0.02
+    )
