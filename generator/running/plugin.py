@@ -18,6 +18,7 @@ import pytest
 
 import generator.running.sglang  # noqa: F401 - has SGLang called in its process
 from generator.execution.gpus import sleep_while_waiting
+from generator.running.figures import Figures
 from generator.running.run_options import SIZES, pytest_addoption
 from generator.running.spreading import Spreading, bind_worker
 from generator.running.summary_table import SummaryTable
@@ -333,6 +334,7 @@ class ComparedDefinitions:
         self._strict = _is_strict(config)
         self._worker = hasattr(config, "workerinput")
         self._table = SummaryTable()
+        self._figures = Figures() if config.getoption("--figures") else None
         self._finished = FinishedTests()
         path = None if self._worker else config.getoption("--results")
         self._results = None if path is None else ResultsFile(Path(path), device)
@@ -343,11 +345,15 @@ class ComparedDefinitions:
         if test is None:
             return
         self._table.add(test)
+        if self._figures is not None:
+            self._figures.add(test)
         if self._results is not None:
             self._results.write(test)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the table; a row with a failure is red."""
+        """Print the figures, if asked for, and the table; a row with a failure is red."""
+        for line in self._figures.lines() if self._figures is not None else ():
+            terminalreporter.write_line(line)
         for line, is_red in self._table.lines():
             terminalreporter.write_line(line, red=is_red, bold=is_red)
 

@@ -74,6 +74,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "pass (of those that fail it is recorded anyway)",
     )
     group.addoption(
+        "--figures",
+        action="store_true",
+        help="print the figures and the five worst elements of each comparison, also of "
+        "those that pass",
+    )
+    group.addoption(
         "--results",
         metavar="FILE",
         help="write what each test compared, as JSON Lines, for trace-dataset verify",

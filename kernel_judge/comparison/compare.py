@@ -21,6 +21,9 @@ from kernel_judge.comparison.tolerance import Tolerance
 PASSED, FAILED, ERROR = "PASSED", "FAILED", "ERROR"
 # two outputs count as proportional where 1 - |cosine| is below this
 PROPORTIONAL = 1e-5
+# and beside wrong elements where a factor leaves less than this share of the error's power:
+# a few wrong columns move the least-squares factor too, which explains nothing of them
+UNEXPLAINED = 0.25
 
 
 @dataclass(frozen=True)
@@ -160,9 +163,18 @@ def _non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
 def _exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:
     findings = _bounds_exceeded(metrics, tolerance)
     # one factor throughout is a missing scale, or a logarithm of another base
-    if findings or tolerance.bias is not None:
+    if (findings and _is_factor(metrics)) or (
+        not findings and tolerance.bias is not None
+    ):
         findings += _signed(metrics, tolerance.bias or 0.0)
     return findings
+
+
+def _is_factor(metrics: Metrics) -> bool:
+    """Return whether the least-squares factor is nearly all of the error."""
+    off = metrics.factor - 1.0
+    left = max(1.0 - metrics.cosine**2, 0.0) * metrics.norm_ratio**2
+    return left <= UNEXPLAINED * (left + off * off)
 
 
 def _signed(metrics: Metrics, bias: float) -> list[str]:

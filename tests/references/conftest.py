@@ -3,6 +3,14 @@
 Rendered: don't edit. `gen-tests` renders this file anew.
 """
 
+from generator.running.handwritten import (
+    assert_close,
+    check_hit_ratio,
+    compile_reference,
+    compute_error_metrics,
+    definitions_of,
+    device,
+)
 from generator.running.plugin import (
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -15,6 +23,12 @@ from generator.running.plugin import (
 )
 
 __all__ = [
+    "assert_close",
+    "check_hit_ratio",
+    "compile_reference",
+    "compute_error_metrics",
+    "device",
+    "load_definition",
     "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_configure",
@@ -24,3 +38,6 @@ __all__ = [
     "related",
     "trial",
 ]
+
+# hand-written tests beside these import it, and the five names above
+load_definition = definitions_of(__file__)

@@ -327,3 +327,14 @@ def test_mismatch_leaves_shapes_nan_and_shares_to_compare():
     assert mismatch(tensor(NAN), tensor(1), LOOSE) == ""
     assert mismatch(tensor(9), tensor(1), QUANTISED) == ""
     assert "place 1" in mismatch(tensor(1, 9), tensor(1, 1), LOOSE)
+
+
+def test_a_few_wrong_columns_are_no_factor_of_the_whole():
+    expected = torch.randn(64, 4096, generator=torch.Generator().manual_seed(1))
+    actual = expected.clone()
+    actual[:, :3] *= 0.9
+    text = verdict(actual, expected, DEFAULTS["float32"]).message("y")
+    assert "mismatched elements: 192 / 262144" in text
+    assert "times expected" not in text
+    # the worst of all, and the five worst below it
+    assert text.count(": actual ") == 6
