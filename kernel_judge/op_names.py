@@ -1,11 +1,11 @@
-"""The names by which a module of an op declares its functions; imports no torch."""
+"""The names of what an op declares; imports no torch."""
 
 from __future__ import annotations
 
 PROVIDERS = ("flashinfer", "sglang", "pytorch")
 """Who makes production kernels, in the order in which they are asked."""
 
-OWN = (
+OP_FIELDS = (
     "cases",
     "make_inputs",
     "oracle",
@@ -13,11 +13,8 @@ OWN = (
     "filled_inputs",
     "peak_bytes",
     "relations",
+    "tolerances",
+    "policies",
+    "kernels",
 )
-"""Functions of the op itself; the first three are required."""
-
-OP_FUNCTIONS = (
-    *OWN,
-    *(f"{p}_{part}" for p in PROVIDERS for part in ("backends", "ground_truth")),
-)
-"""All functions: those of the op, and of each provider that has a kernel for it."""
+"""The fields that an op_type may declare in `OP = Op(…)`; the first three are required."""

@@ -22,7 +22,6 @@ from kernel_judge.inputs import generic
 from kernel_judge.inputs.memory import PeakBytes
 from kernel_judge.inputs.repeated import repeated_inputs
 from kernel_judge.inputs.trial import Inputs, MakeInputs, Trial
-from kernel_judge.op_names import OWN, PROVIDERS
 from kernel_judge.relation import Relation
 
 Run = Callable[..., Any]
@@ -70,29 +69,6 @@ class Op:
     relations: Callable[[Definition], Sequence[Relation]] | None = None
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     guesses_inputs: bool = False
-
-    @classmethod
-    def from_names(cls, names: Mapping[str, Any]) -> Op:
-        """Return the op that the functions of an op module declare, by their names.
-
-        `names` may lack any. `<provider>_backends` and `<provider>_ground_truth` are a
-        provider's kernels; TOLERANCES and POLICIES, or in lower case, the bounds.
-        """
-        functions = {name: names[name] for name in OWN if names.get(name) is not None}
-        kernels = {
-            provider: Kernel(
-                names[f"{provider}_backends"], names[f"{provider}_ground_truth"]
-            )
-            for provider in PROVIDERS
-            if {f"{provider}_backends", f"{provider}_ground_truth"} <= names.keys()
-        }
-        return cls(
-            **functions,
-            tolerances=tuple(names.get("tolerances", names.get("TOLERANCES", ()))),
-            policies=names.get("policies", names.get("POLICIES", {})),
-            kernels=kernels,
-            guesses_inputs=names.get("oracle") is None,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +198,12 @@ class SubjectFile:
         return iter(self.subjects)
 
     def peer(self, relation: Relation) -> Subject | None:
-        """Return the first subject whose definition a relation accepts as its peer."""
+        """Return the first subject, by name, whose definition a relation accepts."""
         accepts = relation.peer
         if accepts is None:
             return None
-        return next((s for s in self.subjects if accepts(s.definition)), None)
+        by_name = sorted(self.subjects, key=lambda subject: subject.name)
+        return next((s for s in by_name if accepts(s.definition)), None)
 
     def relations(
         self, subject: Subject, sizes: Collection[str]

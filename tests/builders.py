@@ -29,6 +29,7 @@ from kernel_judge.checks.pairs import compared, pairs
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.repeated import DISTINCT
 from kernel_judge.inputs.trial import Trial
+from kernel_judge.op_names import OP_FIELDS, PROVIDERS
 from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
@@ -78,29 +79,36 @@ def replaced(text: str, old: str, new: str) -> str:
 def class_of(
     op: ModuleType, definition: Definition, run: Callable[..., Any], **changes: Any
 ) -> Any:
-    """Return the test class that a rendered file would have for a definition."""
-    functions = {
-        name: staticmethod(value)
-        for name, value in vars(op).items()
-        if callable(value) and value.__module__ == op.__name__
-    }
-    constants = {
-        name.upper(): value
-        for name, value in {**definition.axes, **definition.constants}.items()
-    }
+    """Return the test class that a rendered file would have for a definition.
+
+    `changes` replace fields of its op, the two functions of a provider's kernel
+    (`flashinfer_backends`, `flashinfer_ground_truth`), or attributes of the class.
+    """
+    plain = {name: getattr(value, "__func__", value) for name, value in changes.items()}
+    kernels = dict(op.OP.kernels)
+    for provider in PROVIDERS:
+        parts = {"backends": "backends", "ground_truth": "call"}
+        replaced_parts = {
+            field: plain.pop(f"{provider}_{part}")
+            for part, field in parts.items()
+            if f"{provider}_{part}" in plain
+        }
+        if replaced_parts:
+            kernels[provider] = replace(kernels[provider], **replaced_parts)
+    fields = {name: plain.pop(name) for name in OP_FIELDS if name in plain}
+    constants = {name.upper(): value for name, value in definition.constants.items()}
     bases = (GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded)
     attributes: dict[str, Any] = {
-        **functions,
         **constants,
+        "axes": definition.axes,
         "name": definition.name,
         "op_type": definition.op_type,
         "interface": definition.interface,
         "constants": tuple(definition.constants),
-        "tolerances": op.TOLERANCES,
-        "policies": getattr(op, "POLICIES", {}),
+        "op": replace(op.OP, **{"kernels": kernels, **fields}),
         "reference": staticmethod(lambda: run),
     }
-    return type("Rendered", bases, {**attributes, **changes})
+    return type("Rendered", bases, {**attributes, **plain})
 
 
 def trial_of(cls: Any, case: Case) -> Trial:
@@ -111,7 +119,7 @@ def trial_of(cls: Any, case: Case) -> Trial:
 
 def cases_of(cls: Any, sizes: Sequence[str] = ("small",)) -> list[Case]:
     """Return a test class's cases of some sizes."""
-    return [case for case in cls.cases(cls.definition()) if case.size in sizes]
+    return [case for case in cls.op.cases(cls.definition()) if case.size in sizes]
 
 
 def distinct(case: Case) -> Case:

@@ -3,89 +3,207 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from generator.ops.registry import BadOpType, op_folder
-from kernel_judge.op_names import OP_FUNCTIONS
+from kernel_judge.comparison.tolerance import Override
+from kernel_judge.op_names import OP_FIELDS
+
+_OP = "OP = Op(…)"
+_GONE = {
+    "generator.testing": "kernel_judge, or generator.running for what pytest runs",
+}
+"""Packages of earlier versions, and from where to import now."""
 
 
 @dataclass(frozen=True)
 class OpSource:
-    """Hold the parts of an `op.py`: docstring, imports, and the text after them.
+    """The parts of an `op.py`: imports, the text after them, and what `OP` declares.
 
-    `on_cpu` lists the providers with a backend that runs without CUDA.
+    `fields` are the keywords of `OP = Op(…)`, `providers` the keys of its `kernels`.
+    `on_cpu` lists the providers with a backend that runs without CUDA. `modules` names
+    those that a field's own expression, and what it calls in the file, import from.
     """
 
-    docstring: str
     imports: tuple[ast.stmt, ...]
     body: str
-    functions: tuple[str, ...]
-    has_policies: bool = False
+    fields: tuple[str, ...]
+    providers: tuple[str, ...]
     on_cpu: tuple[str, ...] = ()
-
-    @property
-    def providers(self) -> tuple[str, ...]:
-        """Return the providers with a `<provider>_ground_truth` function."""
-        suffix = "_ground_truth"
-        return tuple(f[: -len(suffix)] for f in self.functions if f.endswith(suffix))
+    modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    policies: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @cache
 def op_source(op_type: str) -> OpSource:
     """Read the module of a registered op_type; it is parsed, never imported.
 
-    Raises BadOpType where it is not Python, or does not begin with imports.
+    Raises BadOpType where it is not Python, does not begin with imports, imports a
+    package of an earlier version, or has no `OP = Op(…)`.
     """
+    tree, text = _parsed(op_type)
+    is_import = [isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body]
+    if not any(is_import):
+        raise _bad(op_type, "imports nothing.")
+    last = max(i for i, one in enumerate(is_import) if one)
+    imports = tuple(n for n, one in zip(tree.body, is_import, strict=True) if one)
+    fields = _fields(op_type, tree)
+    kernels = _kernels(op_type, fields)
+    lines = text.splitlines(keepends=True)
+    return OpSource(
+        imports,
+        # from the end of the imports on, so that a comment above the first name is kept
+        "".join(lines[tree.body[last].end_lineno or 0 :]).strip("\n"),
+        tuple(name for name in OP_FIELDS if name in fields),
+        tuple(kernels),
+        tuple(name for name, call in kernels.items() if _runs_on_cpu(tree, call)),
+        {name: _modules(tree, value) for name, value in fields.items()},
+        _policies(tree, fields.get("policies")),
+    )
+
+
+@cache
+def op_tolerances(op_type: str) -> tuple[Override, ...]:
+    """Return the overrides that a registered op_type declares, without importing torch.
+
+    Of its module only the statements that `tolerances` needs are executed. Raises
+    BadOpType where these raise.
+    """
+    tree, _ = _parsed(op_type)
+    value = _fields(op_type, tree).get("tolerances")
+    if value is None:
+        return ()
+    place = str(op_folder(op_type) / "op.py")
+    names: dict[str, object] = {"__name__": f"bounds of {op_type}"}
+    statements = [s for s in _needed(tree, value) if not _is_future(s)]
+    try:
+        exec(compile(ast.Module(statements, []), place, "exec"), names)  # noqa: S102
+        overrides = eval(compile(ast.Expression(value), place, "eval"), names)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise _bad(op_type, f"tolerances of OP: {what}") from error
+    return tuple(overrides)
+
+
+@cache
+def _parsed(op_type: str) -> tuple[ast.Module, str]:
     file = op_folder(op_type) / "op.py"
     try:
         text = file.read_text("utf-8")
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise BadOpType(f"The op_type {op_type!r}: {file}: {what}") from error
-    is_import = [isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body]
-    if not any(is_import):
-        raise BadOpType(f"The op_type {op_type!r}: {file} imports nothing.")
-    last = max(i for i, found in enumerate(is_import) if found)
-    lines = text.splitlines(keepends=True)
-    # from the end of the imports on, so that a comment above the first name is kept
-    body = "".join(lines[tree.body[last].end_lineno or 0 :]).strip("\n")
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return OpSource(
-        docstring=ast.get_docstring(tree) or "",
-        imports=tuple(
-            n for n, found in zip(tree.body, is_import, strict=True) if found
-        ),
-        body=body,
-        functions=tuple(name for name in OP_FUNCTIONS if name in defined),
-        has_policies="POLICIES" in _assigned(tree),
-        on_cpu=tuple(_on_cpu(tree)),
+        raise _bad(op_type, f"{type(error).__name__}: {error}") from error
+    for node in ast.walk(tree):
+        module = getattr(node, "module", None) or ""
+        for package, instead in _GONE.items():
+            if f"{module}.".startswith(f"{package}."):
+                raise _bad(op_type, f"{module} is gone: import from {instead}.")
+    return tree, text
+
+
+def _bad(op_type: str, message: str) -> BadOpType:
+    return BadOpType(
+        f"The op_type {op_type!r}: {op_folder(op_type) / 'op.py'}: {message}"
     )
 
 
-def _on_cpu(tree: ast.Module) -> Iterator[str]:
-    """Yield the providers whose `<provider>_backends` passes `needs_cuda=False`."""
-    suffix = "_backends"
-    for function in tree.body:
-        if isinstance(function, ast.FunctionDef) and function.name.endswith(suffix):
-            keywords = [k for k in ast.walk(function) if isinstance(k, ast.keyword)]
-            if any(
-                k.arg == "needs_cuda"
-                and isinstance(k.value, ast.Constant)
-                and k.value.value is False
-                for k in keywords
-            ):
-                yield function.name[: -len(suffix)]
+def _fields(op_type: str, tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the keywords of `OP = Op(…)` with their expressions."""
+    for node in tree.body:
+        if (
+            isinstance(node, ast.Assign)
+            and [getattr(target, "id", "") for target in node.targets] == ["OP"]
+            and isinstance(node.value, ast.Call)
+            and getattr(node.value.func, "id", "") == "Op"
+        ):
+            return {k.arg: k.value for k in node.value.keywords if k.arg is not None}
+    message = f"has no `{_OP}`, the value that declares cases, inputs and kernels."
+    raise _bad(op_type, message)
 
 
-def _assigned(tree: ast.Module) -> set[str]:
-    """Return the names assigned at the module's top level."""
-    targets = [
-        target
-        for node in tree.body
-        if isinstance(node, (ast.Assign, ast.AnnAssign))
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-    ]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+def _kernels(op_type: str, fields: Mapping[str, ast.expr]) -> dict[str, ast.expr]:
+    """Return provider → the expression of its Kernel."""
+    value = fields.get("kernels")
+    if value is None:
+        return {}
+    keys = [getattr(key, "value", None) for key in getattr(value, "keys", [None])]
+    if not isinstance(value, ast.Dict) or not all(isinstance(k, str) for k in keys):
+        message = 'kernels of OP: write {"<provider>": Kernel(backends, call)} in full.'
+        raise _bad(op_type, message)
+    return dict(zip(map(str, keys), value.values, strict=True))
+
+
+def _runs_on_cpu(tree: ast.Module, kernel: ast.expr) -> bool:
+    """Return whether a kernel's backends pass `needs_cuda=False`."""
+    first = next(iter(getattr(kernel, "args", ())), None)
+    name = getattr(first, "id", "")
+    functions = (n for n in tree.body if isinstance(n, ast.FunctionDef))
+    return any(
+        isinstance(node, ast.keyword)
+        and node.arg == "needs_cuda"
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is False
+        for function in functions
+        if function.name == name
+        for node in ast.walk(function)
+    )
+
+
+def _needed(tree: ast.Module, value: ast.expr) -> list[ast.stmt]:
+    """Return the module's statements that an expression needs, in their order."""
+    places: dict[str, ast.stmt] = {}
+    for statement in tree.body:
+        places.update(dict.fromkeys(_defined(statement), statement))
+    seen: set[str] = set()
+    waiting = list(_names(value))
+    while waiting:
+        name = waiting.pop()
+        if name not in seen and name in places:
+            seen.add(name)
+            waiting += _names(places[name])
+    needed = {id(places[name]) for name in seen}
+    return [statement for statement in tree.body if id(statement) in needed]
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    return (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+def _defined(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement of a module defines."""
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        yield statement.name
+    elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+        yield from ((a.asname or a.name).split(".")[0] for a in statement.names)
+    elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = getattr(statement, "targets", None) or [statement.target]  # type: ignore[union-attr]
+        yield from (name for target in targets for name in _names(target))
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return getattr(statement, "module", "") == "__future__"
+
+
+def _modules(tree: ast.Module, value: ast.expr) -> tuple[str, ...]:
+    """Return the modules that an expression and what it needs import from."""
+    needed = (s for s in _needed(tree, value) if isinstance(s, ast.ImportFrom))
+    return tuple(sorted({str(statement.module) for statement in needed}))
+
+
+def _policies(tree: ast.Module, value: ast.expr | None) -> dict[str, tuple[str, str]]:
+    """Return output → the class of its policy, and the module of that."""
+    if value is None:
+        return {}
+    assigned = {name: s for s in tree.body for name in _defined(s)}
+    if isinstance(value, ast.Name):
+        value = getattr(assigned.get(value.id), "value", value)
+    found = {}
+    for key, policy in zip(
+        getattr(value, "keys", ()), getattr(value, "values", ()), strict=True
+    ):
+        name = getattr(getattr(policy, "func", None), "id", "")
+        module = getattr(assigned.get(name), "module", None)
+        found[str(getattr(key, "value", ""))] = (name, module or "this file")
+    return found

@@ -28,6 +28,18 @@ def base_class(op_type: str) -> str:
     return f"Op{name}" if name.startswith("Test") else name
 
 
+def block_classes(base: str, references: Iterable[str]) -> list[str]:
+    """Return a unique class name for the definitions of each reference.
+
+    `base` is the class of the file. As there, pytest must not take one for a test class.
+    """
+    names = [f"{_pascal(r.removeprefix('reference_'))}Base" for r in references]
+    _, *unique = _unique(
+        [base, *(f"Op{n}" if n.startswith("Test") else n for n in names)]
+    )
+    return unique
+
+
 def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
     """Return a unique name for each group of definitions that share something.
 

@@ -128,32 +128,6 @@ class TestPlan:
         return OTHER if self.has_other_interface else OWN
 
     @cached_property
-    def shared_axes(self) -> Mapping[str, int]:
-        """Return the constant axes that all classes, if several, have with one value."""
-        first, *others = self.classes
-        return {
-            name: value
-            for name, value in first.axes.items()
-            if others and all(c.axes.get(name) == value for c in others)
-        }
-
-    @cached_property
-    def shared_constant_names(self) -> tuple[str, ...]:
-        """Return the constants that every class has."""
-        names = [planned.constant_names for planned in self.classes]
-        return tuple(n for n in names[0] if all(n in others for others in names))
-
-    @cached_property
-    def shared_constants(self) -> tuple[Constant, ...]:
-        """Return the constants that all classes, if several, have from one source."""
-        first, *others = self.classes
-        return tuple(
-            constant
-            for constant in first.constants
-            if others and all(constant in c.constants for c in others)
-        )
-
-    @cached_property
     def is_matched_by_name(self) -> bool:
         """Return whether FlashInfer's parameters are matched by the inputs' names."""
         return any(planned.fi_apis for planned in self.classes)
@@ -202,7 +176,7 @@ def plan_tests(
                 interface_of[definition.name],
                 reference_of[definition.name],
                 {
-                    name.upper(): n
+                    name: n
                     for name, n in definition.const_axes.items()
                     if name not in known
                 },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import generator
+from generator.rendering.blocks import blocks
 from generator.rendering.embedding import nest, source_lines
 from generator.rendering.imports import import_block
-from generator.rendering.plan import TestPlan
+from generator.rendering.plan import TestClass, TestPlan
 from generator.rendering.python_text import (
+    INDENT,
     WIDTH,
     assignment,
     call,
@@ -30,6 +33,14 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "sglang": ("MatchesSGLang", "SGLang's layers, live, in a process of their own"),
     "pytorch": ("MatchesPyTorch", "PyTorch's CUDA kernel, live, on a CUDA device"),
 }
+# field of OP → what the header of a file calls it
+_ELSEWHERE = {
+    "oracle": "oracle",
+    "tolerances": "bounds",
+    "policies": "policies",
+    "relations": "relations",
+}
+JUDGE = "kernel_judge"
 _RECORDED = "what these kernels returned when they were recorded, anywhere"
 _ORACLE = "an independent float64 implementation in PyTorch, `oracle`, anywhere"
 
@@ -40,7 +51,7 @@ def render_test_file(plan: TestPlan) -> str:
     """Return the text of test_<op_type>.py; the same plan gives the same bytes."""
     providers = plan.op.providers if plan.op is not None else ()
     bases = [_PROVIDERS[provider][0] for provider in providers]
-    related = plan.op is not None and "relations" in plan.op.functions
+    related = plan.op is not None and "relations" in plan.op.fields
     plain = [] if related else ["ReferenceTests"]
     bases = ["GroundTruthsAgree", *bases] if bases else plain
     own = ["import sys", "from kernel_judge.definition import Interface"]
@@ -58,11 +69,15 @@ def render_test_file(plan: TestPlan) -> str:
     own.append(f"from {PACKAGE}.running.harness import {', '.join([*bases, 'main'])}")
     if not all(reference.nestable for reference in plan.references):
         own.append("from kernel_judge.reference import load_reference")
+    reasons: dict[str, int] = {}
     return (
         environment()
         .get_template("test_file.py.jinja")
         .render(
             plan=plan,
+            blocks=blocks(plan, reasons),
+            reasons=reasons,
+            shared=_shared(plan),
             support=PACKAGE,
             comparisons=[
                 *(_PROVIDERS[provider][1] for provider in providers),
@@ -107,11 +122,15 @@ def environment() -> Environment:
         "call": call,
         "class_line": class_line,
         "comment": comment,
-        "fit_a_line": _fit_a_line,
-        "lines": source_lines,
+        "declared": _declared,
         "listed": _listed,
+        "tags_fit": _tags_fit,
+        "trailing": _trailing,
+        "lines": source_lines,
+        "axes_line": _axes,
         "literal": literal,
         "nest": nest,
+        "table_line": _table_line,
         "tuple": _tuple,
     }
     return made
@@ -128,18 +147,67 @@ def html_environment() -> Environment:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Return up to three names, or the first one and the count of the others."""
-    if len(names) <= 3:
-        return ", ".join(names)
-    return f"{names[0]} and {len(names) - 1} more definitions"
+def _shared(plan: TestPlan) -> list[str]:
+    """Return lines on the modules of ours that hold an op's oracle, bounds and others."""
+    if plan.op is None:
+        return []
+    lines = []
+    for field, name in _ELSEWHERE.items():
+        modules = [
+            m
+            for m in plan.op.modules.get(field, ())
+            if m.split(".")[0] not in (*sys.stdlib_module_names, "torch", JUDGE)
+        ]
+        if modules:
+            lines.append(f"{name}: {', '.join(modules)}")
+    return lines
 
 
-def _fit_a_line(constraints: Sequence[str]) -> bool:
-    """Return whether a formatter keeps the constraints on one line: a short one."""
-    if len(constraints) != 1:
-        return False
-    return len(f"    constraints={_tuple(constraints)},") <= WIDTH
+def _table_line(text: str) -> str:
+    """Return a line of a table as a comment: its columns stay."""
+    return f"# {text}"
+
+
+def _axes(axes: Mapping[str, int]) -> str:
+    """Return the class attribute `axes`."""
+    items = [f"{literal(name)}: {value}" for name, value in axes.items()]
+    return _wrapped("axes = {", items, "}")
+
+
+def _declared(tensors: Mapping[str, str], name: str) -> str:
+    """Return the argument of an interface that declares its inputs or outputs."""
+    items = [f"{literal(key)}: {literal(text)}" for key, text in tensors.items()]
+    return _wrapped(f"{name}={{", items, "},")
+
+
+def _listed(texts: Sequence[str], name: str) -> str:
+    """Return an argument that is a tuple of strings."""
+    items = [literal(text) for text in texts]
+    close = ",)," if len(items) == 1 else "),"
+    return _wrapped(f"{name}=(", items, close, "),")
+
+
+def _wrapped(start: str, items: Sequence[str], end: str, last: str = "") -> str:
+    """Return items on one line, or on a line each, as a formatter wraps them.
+
+    `last` ends the last of several lines, where it is not `end`.
+    """
+    line = f"{INDENT}{start}{', '.join(items)}{end}"
+    if len(line) <= WIDTH:
+        return line
+    body = "".join(f"{INDENT * 2}{item},\n" for item in items)
+    return f"{INDENT}{start}\n{body}{INDENT}{last or end}"
+
+
+def _tags_fit(planned: TestClass, tags: Sequence[str]) -> bool:
+    """Return whether tags fit behind the name of a class's definition."""
+    line = f"{INDENT}name = {literal(planned.definition.name)}{_trailing(tags)}"
+    return bool(tags) and len(line) <= WIDTH
+
+
+def _trailing(tags: Sequence[str]) -> str:
+    """Return tags as a comment behind code."""
+    return f"  {comment(', '.join(tags), width=sys.maxsize)}"
 
 
 def _tuple(items: Iterable[str]) -> str:

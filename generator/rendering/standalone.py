@@ -29,6 +29,8 @@ _OWN = {
 _STARTED = tuple(
     f"generator.running.{name}_worker" for name in ("sglang", "record", "warm")
 )
+# in a comment at the margin: where an op's oracle and bounds lie
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 _INIT = '''"""Support of the rendered reference tests, copied from gen-tests."""
 '''
 
@@ -145,8 +147,20 @@ def _renamed(text: str) -> str:
             pattern = rf"(?<=\s){re.escape(module)}\b"
             lines[row] = re.sub(pattern, _new_name(module), lines[row], count=1)
     # the header of a rendered file names files of the packages
+    lines = [
+        _MODULE.sub(lambda match: _in_support(match[0]), line)
+        if line.startswith("# ")
+        else line
+        for line in lines
+    ]
     text = "\n".join(lines).replace("(generator/", f"({SUPPORT}/")
     return text.replace("else kernel_judge/", f"else {SUPPORT}/kernel_judge/")
+
+
+def _in_support(module: str) -> str:
+    """Return the name in the support package of a module of ours; others as they are."""
+    is_file = _is_ours(module) and _origin(module) is not None
+    return _new_name(module) if is_file else module
 
 
 def _names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:

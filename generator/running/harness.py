@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import torch
 
 from generator.running.automatch import op_by_name
 from generator.running.custom_inputs import CustomInputs
@@ -22,12 +21,8 @@ from generator.running.rendered import subjects_in
 from generator.running.skipped_test import Skipped
 from kernel_judge import checks
 from kernel_judge.checked import Checked
-from kernel_judge.comparison.policy import Policy
-from kernel_judge.comparison.tolerance import Override
-from kernel_judge.definition import Backend, Case, Definition, Interface
-from kernel_judge.inputs import generic
-from kernel_judge.inputs.memory import PeakBytes
-from kernel_judge.inputs.trial import Inputs, Trial
+from kernel_judge.definition import Backend, Definition, Interface
+from kernel_judge.inputs.trial import Trial
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Op, Subject, SubjectFile
 
@@ -44,20 +39,14 @@ class ReferenceTests:
     op_type: ClassVar[str]
     interface: ClassVar[Interface]
     reference: ClassVar[Callable[[], Callable[..., Any]]]
+    # constant axes; those of the base classes count as well
+    axes: ClassVar[Mapping[str, int]] = {}
+    # the names of constants; each stands in upper case as an attribute
     constants: ClassVar[Sequence[str]] = ()
     dependent_constants: ClassVar[Sequence[str]] = ()
     unresolved: ClassVar[str | None] = None
-    # of the op_type: the functions of its module, copied into the rendered file, and
-    # <provider>_ground_truth with <provider>_backends for each provider that it has
-    cases: ClassVar[Callable[[Definition], Sequence[Case]]] = generic.cases
-    make_inputs: ClassVar[Callable[..., Inputs]] = generic.make_inputs
-    oracle: ClassVar[Callable[[Definition, Inputs], Any] | None] = None
-    defined_rows: ClassVar[Callable[[Definition, Inputs], torch.Tensor] | None] = None
-    filled_inputs: ClassVar[Callable[[Inputs], tuple[str, ...]] | None] = None
-    peak_bytes: ClassVar[PeakBytes | None] = None
-    relations: ClassVar[Callable[[Definition], Sequence[Relation]] | None] = None
-    tolerances: ClassVar[tuple[Override, ...]] = ()
-    policies: ClassVar[Mapping[str, Policy]] = {}
+    # of the op_type
+    op: ClassVar[Op] = Op(guesses_inputs=True)
     # of the rendering: gen-tests --sizes and --tolerance
     sizes: ClassVar[tuple[str, ...]] = ("small", "medium")
     run_tolerance: ClassVar[float | None] = None
@@ -68,7 +57,7 @@ class ReferenceTests:
         """Return what the class tests, read from its attributes."""
         return Subject(
             cls.definition(),
-            cls.op(),
+            cls.declared_op(),
             cls.reference,
             tuple(cls.sizes),
             cls.unresolved,
@@ -85,18 +74,19 @@ class ReferenceTests:
             *cls.interface.output_specs.values(),
         )
         names = dict.fromkeys(axis for spec in specs for axis in spec.shape or ())
-        axes = {
-            axis: getattr(cls, axis.upper())
-            for axis in names
-            if hasattr(cls, axis.upper())
-        }
         constants = {name: getattr(cls, name.upper()) for name in cls.constants}
+        lengths: dict[str, int] = {}
+        for base in reversed(cls.__mro__):
+            lengths |= vars(base).get("axes", {})
+        # a constant that is an axis as well
+        lengths |= {name: n for name, n in constants.items() if name in names}
+        axes = {axis: lengths[axis] for axis in names if axis in lengths}
         return Definition(cls.name, cls.op_type, cls.interface, axes, constants)
 
     @classmethod
-    def op(cls) -> Op:
-        """Return what the op_type declares, read from the class's functions."""
-        return Op.from_names({name: getattr(cls, name) for name in dir(cls)})
+    def declared_op(cls) -> Op:
+        """Return what the op_type declares."""
+        return cls.op
 
     @classmethod
     def file(cls) -> SubjectFile:
@@ -209,7 +199,7 @@ class MatchesByName(MatchesFlashInfer):
     fi_apis: ClassVar[Sequence[str]] = ()
 
     @classmethod
-    def op(cls) -> Op:
+    def declared_op(cls) -> Op:
         """Return the op whose kernels are these functions, on guessed inputs."""
         return op_by_name(cls.fi_apis)
 
@@ -229,7 +219,7 @@ class MatchesCustomInputs(MatchesFlashInfer):
     fi_apis: ClassVar[Sequence[str]] = ()
 
     @classmethod
-    def op(cls) -> Op:
+    def declared_op(cls) -> Op:
         """Return the op of the one case that `init` makes."""
         custom = CustomInputs(
             cls.init, cls.call, cls.case, cls.arguments, cls.places, cls.fi_apis

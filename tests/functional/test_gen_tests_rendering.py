@@ -105,7 +105,7 @@ def test_every_definition_has_a_class(rendered: Path) -> None:
     assert len(NAMES) >= 90
     texts = [path.read_text() for path in rendered.glob("test_*.py")]
     for name in NAMES:
-        said = f'    name = "{name}"\n'
+        said = f'    name = "{name}"'
         assert sum(text.count(said) for text in texts) == 1, name
 
 

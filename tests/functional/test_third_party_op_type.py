@@ -57,8 +57,7 @@ from acme_ops.hinge.relations import hinge_relations
 from kernel_judge.definition import Case, Definition
 from kernel_judge.relation import Relation
 from kernel_judge.inputs.seeded_inputs import Stream
-
-TOLERANCES = ()
+from kernel_judge.subject import Op
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -86,6 +85,8 @@ def relations(definition: Definition) -> list[Relation]:
     """Return what holds between calls."""
     return hinge_relations()
 
+
+OP = Op(cases=cases, make_inputs=make_inputs, oracle=oracle, relations=relations)
 '''
 RELATIONS = '''\
 """Relations of the hinge."""
@@ -293,12 +294,29 @@ def test_a_broken_distribution_is_one_line_and_exit_status_2(
         assert said in line
 
 
-def test_an_op_module_that_is_not_python_is_one_line_and_exit_status_2(
-    dataset: Dataset, tmp_path: Path
+BAD_MODULES = {
+    "no Python": ("def cases(:\n", "op.py: SyntaxError"),
+    "no OP": (OP.replace("OP = Op(", "OPS = Op("), "op.py: has no `OP = Op(…)`"),
+    "an OP that is no call": (OP.replace("OP = Op(", "OP = dict("), "`OP = Op(…)`"),
+    "a package of an earlier version": (
+        OP.replace("kernel_judge.definition", "generator.testing.definition"),
+        "generator.testing.definition is gone: import from kernel_judge",
+    ),
+    "bounds that raise": (
+        OP.replace("OP = Op(", "OP = Op(tolerances=1 / 0, "),
+        "op.py: tolerances of OP: ZeroDivisionError",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_MODULES)
+def test_a_bad_op_module_is_one_line_and_exit_status_2(
+    what: str, dataset: Dataset, tmp_path: Path
 ) -> None:
-    site = install(write(tmp_path / "project", op="def cases(:\n"), tmp_path / "site")
+    op, said = BAD_MODULES[what]
+    site = install(write(tmp_path / "project", op=op), tmp_path / "site")
     done = gen_tests(dataset, "--all", path=site)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: The op_type 'hinge': ")
-    assert "op.py: SyntaxError" in line
+    assert said in line

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.activation.relations
 
 _ALPHA, _OAI_LIMIT = 1.702, 7.0
 _NEAR_MINUS_3 = {"std": 0.5, "mean": -2.75}
@@ -264,31 +267,66 @@ def _clipped(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_GELU_AND_MUL = Interface(
-    inputs={
-        "input": "bfloat16[num_tokens, gate_up_size]",
-    },
-    outputs={
-        "output": "bfloat16[num_tokens, intermediate_size]",
-    },
+    inputs={"input": "bfloat16[num_tokens, gate_up_size]"},
+    outputs={"output": "bfloat16[num_tokens, intermediate_size]"},
     constraints=("gate_up_size == 2 * intermediate_size",),
 )
 INTERFACE_RELU2 = Interface(
-    inputs={
-        "input": "bfloat16[num_tokens, intermediate_size]",
-    },
-    outputs={
-        "output": "bfloat16[num_tokens, intermediate_size]",
-    },
+    inputs={"input": "bfloat16[num_tokens, intermediate_size]"},
+    outputs={"output": "bfloat16[num_tokens, intermediate_size]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class ActivationTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of activation share."""
+
+    op_type = "activation"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of gelu_and_mul_i1152
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16, 2^-8.
+# (2) both sides round once, to neighbours at most.
+# (3) tanh.approx has a relative error of 2^-11 by the PTX manual.
+# (4) float32 arithmetic and one rounding to bfloat16.
+# (5) both sides round nearly the same float32 value once.
+
+
+# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + erf(x /
+# sqrt(2))) / 2. The first 1152 columns of a row are the gate, the other 1152 the up
+# projection. In float32, rounded to bfloat16 at the end.
+# model:modernbert-base, fi_api:flashinfer.activation.gelu_and_mul
+# Tolerances:
+#   output  source                                      rtol   atol   NMSE     reason
+#   output  oracle in large-values                      0.004  0.001  1.6e-05  (1)
+#   output  oracle, flashinfer, sglang in large-values  0.008  0.002  1.6e-05  (2)
+#   output  oracle                                      0.004  3e-06  1.6e-05  (1)
+#   output  flashinfer, sglang                          0.008  6e-06  1.6e-05  (2)
 def reference_gelu_and_mul():
     import torch
 
@@ -302,7 +340,29 @@ def reference_gelu_and_mul():
     return run
 
 
-# of gelu_tanh_and_mul_i14336, gelu_tanh_and_mul_i21504, gelu_tanh_and_mul_i36864
+class TestGeluAndMulI1152(ActivationTests):
+    name = "gelu_and_mul_i1152"
+    reference = staticmethod(reference_gelu_and_mul)
+    interface = INTERFACE_GELU_AND_MUL
+    axes = {"intermediate_size": 1152, "gate_up_size": 2304}
+    constants = ("gelu",)
+    GELU = True  # "gelu" in the name
+    sha256 = "9150db9d57e84970070a411af42bf95878c41ef6bf6cdd29b7f768378c0b294f"
+
+
+# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
+# / pi) * (x + 0.044715 * x^3))) / 2. In float32, rounded to bfloat16 at the end.
+# fi_api:flashinfer.activation.gelu_tanh_and_mul
+# Tolerances:
+#   output  source                            rtol   atol    NMSE     reason
+#   output  flashinfer in large-values        0.008  3       1.6e-05  (3)
+#   output  flashinfer in negative-gates      0.008  0.003   1.6e-05  (3)
+#   output  flashinfer in gates-near-minus-3  0.008  0.0015  1.6e-05  (3)
+#   output  flashinfer                        0.008  0.009   1.6e-05  (3)
+#   output  oracle in large-values            0.004  0.001   1.6e-05  (1)
+#   output  oracle, sglang in large-values    0.008  0.002   1.6e-05  (2)
+#   output  oracle                            0.004  3e-06   1.6e-05  (1)
+#   output  sglang                            0.008  6e-06   1.6e-05  (2)
 def reference_gelu_tanh_and_mul():
     import torch
 
@@ -317,7 +377,39 @@ def reference_gelu_tanh_and_mul():
     return run
 
 
-# of relu2_i21504
+class GeluTanhAndMulBase(ActivationTests):
+    reference = staticmethod(reference_gelu_tanh_and_mul)
+    interface = INTERFACE_GELU_AND_MUL
+    constants = ("gelu", "tanh")
+    GELU = True  # "gelu" in the name
+    TANH = True  # "tanh" in the name
+
+# The first 14336 columns of a row are the gate, the other 14336 the up projection.
+class TestGeluTanhAndMulI14336(GeluTanhAndMulBase):
+    name = "gelu_tanh_and_mul_i14336"  # model:gemma-2-9b
+    axes = {"intermediate_size": 14336, "gate_up_size": 28672}
+    sha256 = "eb2db4271f20d771973f03734a3063916933feaf93519d9c732134de5d401e11"
+
+# The first 21504 columns of a row are the gate, the other 21504 the up projection.
+class TestGeluTanhAndMulI21504(GeluTanhAndMulBase):
+    name = "gelu_tanh_and_mul_i21504"  # model:gemma-3-27b
+    axes = {"intermediate_size": 21504, "gate_up_size": 43008}
+    sha256 = "fe4cbb7c635a566aec8c72eeb78227b9c458a43265fd2382552a41748b166384"
+
+# The first 36864 columns of a row are the gate, the other 36864 the up projection.
+class TestGeluTanhAndMulI36864(GeluTanhAndMulBase):
+    name = "gelu_tanh_and_mul_i36864"  # model:gemma-2-27b
+    axes = {"intermediate_size": 36864, "gate_up_size": 73728}
+    sha256 = "2f0882366207d0b6ba365295fc3b0f9c73ae0a1e282dc872c9e5a81cbba9f85e"
+
+
+# Activation of dense layers: the square of max(x, 0). In float32, rounded to bfloat16
+# at the end.
+# model:nemotron-h-8b
+# Tolerances:
+#   output  source              rtol   atol   NMSE     reason
+#   output  oracle              0.004  1e-30  1.6e-05  (4)
+#   output  flashinfer, sglang  0.008  1e-30  1.6e-05  (5)
 def reference_relu2():
     import torch
 
@@ -329,7 +421,19 @@ def reference_relu2():
     return run
 
 
-# of silu_and_mul_i12288 and 15 more definitions
+class TestRelu2I21504(ActivationTests):
+    name = "relu2_i21504"
+    reference = staticmethod(reference_relu2)
+    interface = INTERFACE_RELU2
+    axes = {"intermediate_size": 21504}
+    constants = ("relu2",)
+    RELU2 = True  # "relu2" in the name
+    sha256 = "1d655087eab44176b1f9353aae553d566d225b66b00b911c0f9cd219d344f20a"
+
+
+# In float32, rounded to bfloat16 at the end.
+# fi_api:flashinfer.activation.silu_and_mul
+# Tolerances: as of reference_relu2.
 def reference_silu_and_mul():
     import torch
 
@@ -343,7 +447,130 @@ def reference_silu_and_mul():
     return run
 
 
-# of swiglu_clamp10_i2048
+class SiluAndMulBase(ActivationTests):
+    reference = staticmethod(reference_silu_and_mul)
+    interface = INTERFACE_GELU_AND_MUL
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 12288 columns of a row are the gate, the other 12288 the up projection.
+class TestSiluAndMulI12288(SiluAndMulBase):
+    name = "silu_and_mul_i12288"  # model:qwen3-8b
+    axes = {"intermediate_size": 12288, "gate_up_size": 24576}
+    sha256 = "93dd496e404fcf4cc4b732f33f019345fc8e8fbc39f632ab3594d3db4852f9e4"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 14336 columns of a row are the gate, the other 14336 the up projection.
+class TestSiluAndMulI14336(SiluAndMulBase):
+    name = "silu_and_mul_i14336"  # model:llama-3.1-8b
+    axes = {"intermediate_size": 14336, "gate_up_size": 28672}
+    sha256 = "c2e6b47fc3e9d495de46a76f28072c034d046cbf664fd5c69f1c493c141ef784"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 1536 columns of a row are the gate, the other 1536 the up projection.
+class TestSiluAndMulI1536(SiluAndMulBase):
+    name = "silu_and_mul_i1536"  # model:minimax-m2, model:qwen3-235b-a22b
+    axes = {"intermediate_size": 1536, "gate_up_size": 3072}
+    sha256 = "b9fdfd498696b0bb27eae80c4adddb65e2f55610f7d28caf05a3adc664745390"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 16384 columns of a row are the gate, the other 16384 the up projection.
+class TestSiluAndMulI16384(SiluAndMulBase):
+    name = "silu_and_mul_i16384"  # model:mixtral-8x22b
+    axes = {"intermediate_size": 16384, "gate_up_size": 32768}
+    sha256 = "a1bae343dfe60656a97aaaf65ed00d1a39bb72174801fee74cc92825cd4fd756"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 17408 columns of a row are the gate, the other 17408 the up projection.
+class TestSiluAndMulI17408(SiluAndMulBase):
+    name = "silu_and_mul_i17408"  # model:qwen3-14b
+    axes = {"intermediate_size": 17408, "gate_up_size": 34816}
+    sha256 = "c0b0a8278de917f7e8055b8b78dbfc3ec1e76c2e860c1a7e451f42394577022f"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 17920 columns of a row are the gate, the other 17920 the up projection.
+class TestSiluAndMulI17920(SiluAndMulBase):
+    name = "silu_and_mul_i17920"  # model:phi-4-14b
+    axes = {"intermediate_size": 17920, "gate_up_size": 35840}
+    sha256 = "c161ea3a8b3861684f050d32f4f9c7620874f3a0f5e2bbc7bb6bcbc538c588cb"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 18432 columns of a row are the gate, the other 18432 the up projection.
+class TestSiluAndMulI18432(SiluAndMulBase):
+    name = "silu_and_mul_i18432"  # model:deepseek-v3, model:deepseek-r1, model:kimi-k2
+    axes = {"intermediate_size": 18432, "gate_up_size": 36864}
+    sha256 = "9512dbd13193ef88d31289ffe38b76d4fe4b6d13888acda2944a4cb52a0318b7"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 18944 columns of a row are the gate, the other 18944 the up projection.
+class TestSiluAndMulI18944(SiluAndMulBase):
+    name = "silu_and_mul_i18944"  # model:qwen2.5-7b
+    axes = {"intermediate_size": 18944, "gate_up_size": 37888}
+    sha256 = "9aae2cf2003d5b28ea93aeac26c8cbab48830b533e2f65514091048a65c6efa5"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 2048 columns of a row are the gate, the other 2048 the up projection.
+class TestSiluAndMulI2048(SiluAndMulBase):
+    name = "silu_and_mul_i2048"  # model:deepseek-v3, model:deepseek-r1, model:kimi-k2
+    axes = {"intermediate_size": 2048, "gate_up_size": 4096}
+    sha256 = "ae99905fb1d1582aac1515d9cd52ab9a5289694d50f107eed8a31dc1fd175a04"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 25600 columns of a row are the gate, the other 25600 the up projection.
+class TestSiluAndMulI25600(SiluAndMulBase):
+    name = "silu_and_mul_i25600"  # model:qwen3-32b
+    axes = {"intermediate_size": 25600, "gate_up_size": 51200}
+    sha256 = "cda83b3282156bec6a726740fb0875d5be3209201fac5bf4efad6a35920c2c00"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 28672 columns of a row are the gate, the other 28672 the up projection.
+class TestSiluAndMulI28672(SiluAndMulBase):
+    name = "silu_and_mul_i28672"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"intermediate_size": 28672, "gate_up_size": 57344}
+    sha256 = "8ecec7ee1604b4d471e0a11d7536b32b6ba20892ded8e2ebb2e4a505355bdcfd"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 29568 columns of a row are the gate, the other 29568 the up projection.
+class TestSiluAndMulI29568(SiluAndMulBase):
+    name = "silu_and_mul_i29568"  # model:qwen2.5-72b
+    axes = {"intermediate_size": 29568, "gate_up_size": 59136}
+    sha256 = "20dc3f3f229be9e497065ee66589c77dd7ff522386468910fe978e07f3f59b56"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 512 columns of a row are the gate, the other 512 the up projection.
+class TestSiluAndMulI512(SiluAndMulBase):
+    name = "silu_and_mul_i512"  # model:qwen3-next-80b-a3b
+    axes = {"intermediate_size": 512, "gate_up_size": 1024}
+    sha256 = "998991618046e725f94ca91565638b0699f98bfa313ac35b7e723dc1314e135b"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 53248 columns of a row are the gate, the other 53248 the up projection.
+class TestSiluAndMulI53248(SiluAndMulBase):
+    name = "silu_and_mul_i53248"  # model:llama-3.1-405b
+    axes = {"intermediate_size": 53248, "gate_up_size": 106496}
+    sha256 = "ebba7989e6dc521d1f17f96fe1821b6ff9143eefcf18c09a86a703c69ce83d31"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 768 columns of a row are the gate, the other 768 the up projection.
+class TestSiluAndMulI768(SiluAndMulBase):
+    name = "silu_and_mul_i768"  # model:qwen3-30b-a3b
+    axes = {"intermediate_size": 768, "gate_up_size": 1536}
+    sha256 = "d00c2a931436fd0585963ced3fb0676c18b8f64663bff440d3d99906c8936a0a"
+
+# Gated activation of dense layers and of an expert: silu(gate) * up with silu(x) = x *
+# sigmoid(x). The first 8192 columns of a row are the gate, the other 8192 the up
+# projection.
+# model:llama-3.2-3b, model:llama-4-scout, model:llama-4-maverick
+class TestSiluAndMulI8192(SiluAndMulBase):
+    name = "silu_and_mul_i8192"
+    axes = {"intermediate_size": 8192, "gate_up_size": 16384}
+    sha256 = "06bee7c1e48fd24fc23b15d064f9b602ec45be434ef5fa4b6cd0d5ff1b4b3381"
+
+
+# Gated activation of an expert: silu(g) * u with silu(x) = x * sigmoid(x), g =
+# min(gate, 10) and u = up between -10 and 10. The first 2048 columns of a row are the
+# gate, the other 2048 the up projection. In float32, rounded to bfloat16 at the end.
+# model:deepseek-v4-flash
+# Tolerances: as of reference_relu2.
 def reference_swiglu():
     import torch
 
@@ -360,7 +587,21 @@ def reference_swiglu():
     return run
 
 
-# of swiglu_oai_i2880
+class TestSwigluClamp10I2048(ActivationTests):
+    name = "swiglu_clamp10_i2048"
+    reference = staticmethod(reference_swiglu)
+    interface = INTERFACE_GELU_AND_MUL
+    axes = {"intermediate_size": 2048, "gate_up_size": 4096}
+    constants = ("limit",)
+    LIMIT = 10  # "clamp10" in the name
+    sha256 = "95c0e61118888a99e2b925b8fa8c9c9469876e590770962acdeeff31c96d9477"
+
+
+# Gated activation of an expert: g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7)
+# and u = up between -7 and 7. The even columns of a row are the gate, the odd ones the
+# up projection. In float32, rounded to bfloat16 at the end.
+# model:gpt-oss-120b, model:gpt-oss-20b
+# Tolerances: as of reference_relu2.
 def reference_swiglu_oai():
     import torch
 
@@ -380,344 +621,16 @@ def reference_swiglu_oai():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class ActivationTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of activation share."""
-
-    op_type = "activation"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + erf(x /
-# sqrt(2))) / 2. The first 1152 columns of a row are the gate, the other 1152 the up
-# projection. In float32, rounded to bfloat16 at the end.
-# model:modernbert-base, fi_api:flashinfer.activation.gelu_and_mul
-class TestGeluAndMulI1152(ActivationTests):
-    name = "gelu_and_mul_i1152"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_gelu_and_mul)
-    INTERMEDIATE_SIZE = 1152
-    GATE_UP_SIZE = 2304
-    constants = ("gelu",)
-    GELU = True  # "gelu" in the name
-    sha256 = "9150db9d57e84970070a411af42bf95878c41ef6bf6cdd29b7f768378c0b294f"
-
-
-# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
-# / pi) * (x + 0.044715 * x^3))) / 2. The first 14336 columns of a row are the gate, the
-# other 14336 the up projection. In float32, rounded to bfloat16 at the end.
-# model:gemma-2-9b, fi_api:flashinfer.activation.gelu_tanh_and_mul
-class TestGeluTanhAndMulI14336(ActivationTests):
-    name = "gelu_tanh_and_mul_i14336"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_gelu_tanh_and_mul)
-    INTERMEDIATE_SIZE = 14336
-    GATE_UP_SIZE = 28672
-    constants = ("gelu", "tanh")
-    GELU = True  # "gelu" in the name
-    TANH = True  # "tanh" in the name
-    sha256 = "eb2db4271f20d771973f03734a3063916933feaf93519d9c732134de5d401e11"
-
-
-# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
-# / pi) * (x + 0.044715 * x^3))) / 2. The first 21504 columns of a row are the gate, the
-# other 21504 the up projection. In float32, rounded to bfloat16 at the end.
-# model:gemma-3-27b, fi_api:flashinfer.activation.gelu_tanh_and_mul
-class TestGeluTanhAndMulI21504(ActivationTests):
-    name = "gelu_tanh_and_mul_i21504"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_gelu_tanh_and_mul)
-    INTERMEDIATE_SIZE = 21504
-    GATE_UP_SIZE = 43008
-    constants = ("gelu", "tanh")
-    GELU = True  # "gelu" in the name
-    TANH = True  # "tanh" in the name
-    sha256 = "fe4cbb7c635a566aec8c72eeb78227b9c458a43265fd2382552a41748b166384"
-
-
-# Gated activation of dense layers: gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2
-# / pi) * (x + 0.044715 * x^3))) / 2. The first 36864 columns of a row are the gate, the
-# other 36864 the up projection. In float32, rounded to bfloat16 at the end.
-# model:gemma-2-27b, fi_api:flashinfer.activation.gelu_tanh_and_mul
-class TestGeluTanhAndMulI36864(ActivationTests):
-    name = "gelu_tanh_and_mul_i36864"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_gelu_tanh_and_mul)
-    INTERMEDIATE_SIZE = 36864
-    GATE_UP_SIZE = 73728
-    constants = ("gelu", "tanh")
-    GELU = True  # "gelu" in the name
-    TANH = True  # "tanh" in the name
-    sha256 = "2f0882366207d0b6ba365295fc3b0f9c73ae0a1e282dc872c9e5a81cbba9f85e"
-
-
-# Activation of dense layers: the square of max(x, 0). In float32, rounded to bfloat16
-# at the end.
-# model:nemotron-h-8b
-class TestRelu2I21504(ActivationTests):
-    name = "relu2_i21504"
-    interface = INTERFACE_RELU2
-    reference = staticmethod(reference_relu2)
-    INTERMEDIATE_SIZE = 21504
-    constants = ("relu2",)
-    RELU2 = True  # "relu2" in the name
-    sha256 = "1d655087eab44176b1f9353aae553d566d225b66b00b911c0f9cd219d344f20a"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 12288 columns of a row are the gate, the other 12288 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:qwen3-8b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI12288(ActivationTests):
-    name = "silu_and_mul_i12288"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 12288
-    GATE_UP_SIZE = 24576
-    sha256 = "93dd496e404fcf4cc4b732f33f019345fc8e8fbc39f632ab3594d3db4852f9e4"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 14336 columns of a row are the gate, the other 14336 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:llama-3.1-8b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI14336(ActivationTests):
-    name = "silu_and_mul_i14336"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 14336
-    GATE_UP_SIZE = 28672
-    sha256 = "c2e6b47fc3e9d495de46a76f28072c034d046cbf664fd5c69f1c493c141ef784"
-
-
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 1536 columns of a row are the gate, the other 1536 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:minimax-m2, model:qwen3-235b-a22b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI1536(ActivationTests):
-    name = "silu_and_mul_i1536"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 1536
-    GATE_UP_SIZE = 3072
-    sha256 = "b9fdfd498696b0bb27eae80c4adddb65e2f55610f7d28caf05a3adc664745390"
-
-
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 16384 columns of a row are the gate, the other 16384 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:mixtral-8x22b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI16384(ActivationTests):
-    name = "silu_and_mul_i16384"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 16384
-    GATE_UP_SIZE = 32768
-    sha256 = "a1bae343dfe60656a97aaaf65ed00d1a39bb72174801fee74cc92825cd4fd756"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 17408 columns of a row are the gate, the other 17408 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:qwen3-14b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI17408(ActivationTests):
-    name = "silu_and_mul_i17408"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 17408
-    GATE_UP_SIZE = 34816
-    sha256 = "c0b0a8278de917f7e8055b8b78dbfc3ec1e76c2e860c1a7e451f42394577022f"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 17920 columns of a row are the gate, the other 17920 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:phi-4-14b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI17920(ActivationTests):
-    name = "silu_and_mul_i17920"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 17920
-    GATE_UP_SIZE = 35840
-    sha256 = "c161ea3a8b3861684f050d32f4f9c7620874f3a0f5e2bbc7bb6bcbc538c588cb"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 18432 columns of a row are the gate, the other 18432 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
-# fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI18432(ActivationTests):
-    name = "silu_and_mul_i18432"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 18432
-    GATE_UP_SIZE = 36864
-    sha256 = "9512dbd13193ef88d31289ffe38b76d4fe4b6d13888acda2944a4cb52a0318b7"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 18944 columns of a row are the gate, the other 18944 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:qwen2.5-7b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI18944(ActivationTests):
-    name = "silu_and_mul_i18944"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 18944
-    GATE_UP_SIZE = 37888
-    sha256 = "9aae2cf2003d5b28ea93aeac26c8cbab48830b533e2f65514091048a65c6efa5"
-
-
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 2048 columns of a row are the gate, the other 2048 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
-# fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI2048(ActivationTests):
-    name = "silu_and_mul_i2048"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 2048
-    GATE_UP_SIZE = 4096
-    sha256 = "ae99905fb1d1582aac1515d9cd52ab9a5289694d50f107eed8a31dc1fd175a04"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 25600 columns of a row are the gate, the other 25600 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:qwen3-32b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI25600(ActivationTests):
-    name = "silu_and_mul_i25600"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 25600
-    GATE_UP_SIZE = 51200
-    sha256 = "cda83b3282156bec6a726740fb0875d5be3209201fac5bf4efad6a35920c2c00"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 28672 columns of a row are the gate, the other 28672 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:llama-3.1-70b, model:llama-3.3-70b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI28672(ActivationTests):
-    name = "silu_and_mul_i28672"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 28672
-    GATE_UP_SIZE = 57344
-    sha256 = "8ecec7ee1604b4d471e0a11d7536b32b6ba20892ded8e2ebb2e4a505355bdcfd"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 29568 columns of a row are the gate, the other 29568 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:qwen2.5-72b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI29568(ActivationTests):
-    name = "silu_and_mul_i29568"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 29568
-    GATE_UP_SIZE = 59136
-    sha256 = "20dc3f3f229be9e497065ee66589c77dd7ff522386468910fe978e07f3f59b56"
-
-
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 512 columns of a row are the gate, the other 512 the up projection. In float32,
-# rounded to bfloat16 at the end.
-# model:qwen3-next-80b-a3b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI512(ActivationTests):
-    name = "silu_and_mul_i512"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 512
-    GATE_UP_SIZE = 1024
-    sha256 = "998991618046e725f94ca91565638b0699f98bfa313ac35b7e723dc1314e135b"
-
-
-# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 53248 columns of a row are the gate, the other 53248 the up projection. In
-# float32, rounded to bfloat16 at the end.
-# model:llama-3.1-405b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI53248(ActivationTests):
-    name = "silu_and_mul_i53248"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 53248
-    GATE_UP_SIZE = 106496
-    sha256 = "ebba7989e6dc521d1f17f96fe1821b6ff9143eefcf18c09a86a703c69ce83d31"
-
-
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 768 columns of a row are the gate, the other 768 the up projection. In float32,
-# rounded to bfloat16 at the end.
-# model:qwen3-30b-a3b, fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI768(ActivationTests):
-    name = "silu_and_mul_i768"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 768
-    GATE_UP_SIZE = 1536
-    sha256 = "d00c2a931436fd0585963ced3fb0676c18b8f64663bff440d3d99906c8936a0a"
-
-
-# Gated activation of dense layers and of an expert: silu(gate) * up with silu(x) = x *
-# sigmoid(x). The first 8192 columns of a row are the gate, the other 8192 the up
-# projection. In float32, rounded to bfloat16 at the end.
-# model:llama-3.2-3b, model:llama-4-scout, model:llama-4-maverick,
-# fi_api:flashinfer.activation.silu_and_mul
-class TestSiluAndMulI8192(ActivationTests):
-    name = "silu_and_mul_i8192"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_silu_and_mul)
-    INTERMEDIATE_SIZE = 8192
-    GATE_UP_SIZE = 16384
-    sha256 = "06bee7c1e48fd24fc23b15d064f9b602ec45be434ef5fa4b6cd0d5ff1b4b3381"
-
-
-# Gated activation of an expert: silu(g) * u with silu(x) = x * sigmoid(x), g =
-# min(gate, 10) and u = up between -10 and 10. The first 2048 columns of a row are the
-# gate, the other 2048 the up projection. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v4-flash
-class TestSwigluClamp10I2048(ActivationTests):
-    name = "swiglu_clamp10_i2048"
-    interface = INTERFACE_GELU_AND_MUL
-    reference = staticmethod(reference_swiglu)
-    INTERMEDIATE_SIZE = 2048
-    GATE_UP_SIZE = 4096
-    constants = ("limit",)
-    LIMIT = 10  # "clamp10" in the name
-    sha256 = "95c0e61118888a99e2b925b8fa8c9c9469876e590770962acdeeff31c96d9477"
-
-
-# Gated activation of an expert: g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7)
-# and u = up between -7 and 7. The even columns of a row are the gate, the odd ones the
-# up projection. In float32, rounded to bfloat16 at the end.
-# model:gpt-oss-120b, model:gpt-oss-20b
 class TestSwigluOaiI2880(ActivationTests):
     name = "swiglu_oai_i2880"
-    interface = INTERFACE_GELU_AND_MUL
     reference = staticmethod(reference_swiglu_oai)
-    INTERMEDIATE_SIZE = 2880
-    GATE_UP_SIZE = 5760
+    interface = INTERFACE_GELU_AND_MUL
+    axes = {"intermediate_size": 2880, "gate_up_size": 5760}
     constants = ("oai",)
     OAI = True  # "oai" in the name
     sha256 = "2b7567e235a2e6873b0ad3f0e9320ea5c933adbde72144f9a4bb6faadf5339ef"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

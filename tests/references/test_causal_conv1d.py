@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.causal_conv1d.relations
 
 PAD_SLOT = -1
 # exp(-x) of the sums overflows; inputs and weights have 4 bits each, so that a kernel
@@ -240,6 +243,17 @@ def sglang_ground_truth(
     return output.T, pool
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_CAUSAL_CONV1D_FWD_BIAS = Interface(
@@ -295,10 +309,7 @@ INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
         "output": "bfloat16[batch_size, dim]",
         "new_conv_states": "bfloat16[num_slots, dim, state_len]",
     },
-    constraints=(
-        "state_len == width - 1",
-        "num_slots >= batch_size",
-    ),
+    constraints=("state_len == width - 1", "num_slots >= batch_size"),
 )
 INTERFACE_CAUSAL_CONV1D_UPDATE = Interface(
     inputs={
@@ -311,17 +322,43 @@ INTERFACE_CAUSAL_CONV1D_UPDATE = Interface(
         "output": "bfloat16[batch_size, dim]",
         "new_conv_states": "bfloat16[num_slots, dim, state_len]",
     },
-    constraints=(
-        "state_len == width - 1",
-        "num_slots >= batch_size",
-    ),
+    constraints=("state_len == width - 1", "num_slots >= batch_size"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class CausalConv1dTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of causal_conv1d share."""
+
+    op_type = "causal_conv1d"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of causal_conv1d_fwd_bias_d10240_w4
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 sums and one rounding to bfloat16.
+# (2) the kernel multiplies in bfloat16 and adds in float32.
+# (3) both sides round nearly the same float32 value once.
+# (4) the state holds copies of inputs.
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
+# j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
+# another; before the first token of one without an initial state are zeros. Every
+# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
+# stage:prefill, model:nemotron-h-8b, tp:1
+# Tolerances:
+#   output           source          rtol   atol   NMSE     reason
+#   output           oracle          0.004  4e-06  1.6e-05  (1)
+#   output           sglang/triton   0.008  0.03   2e-05    (2)
+#   output           sglang          0.008  8e-06  1.6e-05  (3)
+#   new_conv_states  oracle, sglang  exact                  (4)
 def reference_causal_conv1d_fwd_bias():
     import torch
 
@@ -356,7 +393,21 @@ def reference_causal_conv1d_fwd_bias():
     return run
 
 
-# of causal_conv1d_fwd_d4096_w4, causal_conv1d_fwd_d8192_w4
+class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
+    name = "causal_conv1d_fwd_bias_d10240_w4"
+    reference = staticmethod(reference_causal_conv1d_fwd_bias)
+    interface = INTERFACE_CAUSAL_CONV1D_FWD_BIAS
+    axes = {"dim": 10240, "width": 4, "state_len": 3}
+    sha256 = "3d9f8f04cd773cdd8ce0beeff7c055c148816ffaf3c0e98388b31f5e980c1893"
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
+# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
+# another; before the first token of one without an initial state are zeros. Every
+# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
+# stage:prefill, tp:1
+# Tolerances: as of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_fwd():
     import torch
 
@@ -390,7 +441,28 @@ def reference_causal_conv1d_fwd():
     return run
 
 
-# of causal_conv1d_update_bias_d10240_w4
+class CausalConv1dFwdBase(CausalConv1dTests):
+    reference = staticmethod(reference_causal_conv1d_fwd)
+    interface = INTERFACE_CAUSAL_CONV1D_FWD
+    axes = {"width": 4, "state_len": 3}
+
+class TestCausalConv1dFwdD4096W4(CausalConv1dFwdBase):
+    name = "causal_conv1d_fwd_d4096_w4"  # model:kimi-linear-48b-a3b
+    axes = {"dim": 4096}
+    sha256 = "8033eb53e903af7971e6a13f161709e41e7a16798127574f70a978c94a1a54d5"
+
+class TestCausalConv1dFwdD8192W4(CausalConv1dFwdBase):
+    name = "causal_conv1d_fwd_d8192_w4"  # model:qwen3-next-80b-a3b
+    axes = {"dim": 8192}
+    sha256 = "cd519aff256f0fdcb7392a5b1137fa3557fe05f27a8144b92a298002a7582fdf"
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
+# j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
+# padding: no state is written, and its output is 0.
+# stage:decode, model:nemotron-h-8b, tp:1
+# Tolerances: as of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_update_bias():
     import torch
 
@@ -418,7 +490,20 @@ def reference_causal_conv1d_update_bias():
     return run
 
 
-# of causal_conv1d_update_d4096_w4, causal_conv1d_update_d8192_w4
+class TestCausalConv1dUpdateBiasD10240W4(CausalConv1dTests):
+    name = "causal_conv1d_update_bias_d10240_w4"
+    reference = staticmethod(reference_causal_conv1d_update_bias)
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS
+    axes = {"dim": 10240, "width": 4, "state_len": 3}
+    sha256 = "554232f2140caeade8d61f9d09f9926188fbd49ac88417cacde5d7e41517c1f1"
+
+
+# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
+# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
+# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
+# padding: no state is written, and its output is 0.
+# stage:decode, tp:1
+# Tolerances: as of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_update():
     import torch
 
@@ -445,107 +530,22 @@ def reference_causal_conv1d_update():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class CausalConv1dTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
-    """What the tests of causal_conv1d share."""
-
-    op_type = "causal_conv1d"
-    sizes = ("small", "medium")
-    WIDTH = 4
-    STATE_LEN = 3
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
-# j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
-# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
-# another; before the first token of one without an initial state are zeros. Every
-# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
-# stage:prefill, model:nemotron-h-8b, tp:1
-class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
-    name = "causal_conv1d_fwd_bias_d10240_w4"
-    interface = INTERFACE_CAUSAL_CONV1D_FWD_BIAS
-    reference = staticmethod(reference_causal_conv1d_fwd_bias)
-    DIM = 10240
-    sha256 = "3d9f8f04cd773cdd8ce0beeff7c055c148816ffaf3c0e98388b31f5e980c1893"
-
-
-# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
-# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
-# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
-# another; before the first token of one without an initial state are zeros. Every
-# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
-# stage:prefill, model:kimi-linear-48b-a3b, tp:1
-class TestCausalConv1dFwdD4096W4(CausalConv1dTests):
-    name = "causal_conv1d_fwd_d4096_w4"
-    interface = INTERFACE_CAUSAL_CONV1D_FWD
-    reference = staticmethod(reference_causal_conv1d_fwd)
-    DIM = 4096
-    sha256 = "8033eb53e903af7971e6a13f161709e41e7a16798127574f70a978c94a1a54d5"
-
-
-# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
-# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
-# pool: the oldest first, before silu. Several sequences, whose tokens stand one after
-# another; before the first token of one without an initial state are zeros. Every
-# sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
-# stage:prefill, model:qwen3-next-80b-a3b, tp:1
-class TestCausalConv1dFwdD8192W4(CausalConv1dTests):
-    name = "causal_conv1d_fwd_d8192_w4"
-    interface = INTERFACE_CAUSAL_CONV1D_FWD
-    reference = staticmethod(reference_causal_conv1d_fwd)
-    DIM = 8192
-    sha256 = "cd519aff256f0fdcb7392a5b1137fa3557fe05f27a8144b92a298002a7582fdf"
-
-
-# Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
-# j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
-# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
-# padding: no state is written, and its output is 0.
-# stage:decode, model:nemotron-h-8b, tp:1
-class TestCausalConv1dUpdateBiasD10240W4(CausalConv1dTests):
-    name = "causal_conv1d_update_bias_d10240_w4"
-    interface = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS
-    reference = staticmethod(reference_causal_conv1d_update_bias)
-    DIM = 10240
-    sha256 = "554232f2140caeade8d61f9d09f9926188fbd49ac88417cacde5d7e41517c1f1"
-
-
-# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
-# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
-# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
-# padding: no state is written, and its output is 0.
-# stage:decode, model:kimi-linear-48b-a3b, tp:1
-class TestCausalConv1dUpdateD4096W4(CausalConv1dTests):
-    name = "causal_conv1d_update_d4096_w4"
-    interface = INTERFACE_CAUSAL_CONV1D_UPDATE
+class CausalConv1dUpdateBase(CausalConv1dTests):
     reference = staticmethod(reference_causal_conv1d_update)
-    DIM = 4096
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE
+    axes = {"width": 4, "state_len": 3}
+
+class TestCausalConv1dUpdateD4096W4(CausalConv1dUpdateBase):
+    name = "causal_conv1d_update_d4096_w4"  # model:kimi-linear-48b-a3b
+    axes = {"dim": 4096}
     sha256 = "9b0b755d3c5edd0e4aba88b67a3bf8913605c382dc38310c69638723c0bc7b16"
 
-
-# Causal convolution of each channel, then silu(x) = x * sigmoid(x): the sum over j of
-# weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
-# pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
-# padding: no state is written, and its output is 0.
-# stage:decode, model:qwen3-next-80b-a3b, tp:1
-class TestCausalConv1dUpdateD8192W4(CausalConv1dTests):
-    name = "causal_conv1d_update_d8192_w4"
-    interface = INTERFACE_CAUSAL_CONV1D_UPDATE
-    reference = staticmethod(reference_causal_conv1d_update)
-    DIM = 8192
+class TestCausalConv1dUpdateD8192W4(CausalConv1dUpdateBase):
+    name = "causal_conv1d_update_d8192_w4"  # model:qwen3-next-80b-a3b
+    axes = {"dim": 8192}
     sha256 = "6cd7ae9753a5b5f522ca43cc6a82a9091aaea8a67074861b2f24de387cb249f1"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

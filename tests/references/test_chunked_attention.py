@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ from generator.running.harness import (
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.chunked_attention.chunks
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.op_types.chunked_attention.relations
 
 TOLERANCES = attention_tolerances(products=128, total=800)
 
@@ -115,6 +120,17 @@ def flashinfer_ground_truth(
     return ragged_prefill(definition, cut_inputs, backend, dim, dim)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_CHUNKED_ATTENTION_PREFILL = Interface(
@@ -130,18 +146,57 @@ INTERFACE_CHUNKED_ATTENTION_PREFILL = Interface(
         "output": "bfloat16[total_q, num_qo_heads, head_dim]",
         "lse": "float32[total_q, num_qo_heads]",
     },
-    constraints=(
-        "total_q == qo_indptr[-1].item()",
-        "total_kv == kv_indptr[-1].item()",
-    ),
+    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class ChunkedAttentionTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of chunked_attention share."""
+
+    op_type = "chunked_attention"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of chunked_attention_prefill_c8192_h40_kv8_d128,
-# chunked_attention_prefill_c8192_h5_kv1_d128
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (5) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (6) the 128 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
+# cores add them in float32 by truncation.
+
+
+# Grouped-query attention within chunks, prefill over contiguous keys and values:
+# num_qo_heads query heads share num_kv_heads KV heads. Positions are cut into chunks of
+# 8192. Query i of q_len stands at position p = kv_len - q_len + i and sees the keys of
+# p's chunk up to p, 8192 * (p // 8192) ... p. A query that sees no key gives output 0
+# and lse -inf. lse is base 2.
+# stage:prefill, model:llama-4-scout, model:llama-4-maverick,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (4)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (5)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (6)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_chunked_attention_prefill():
     import math
 
@@ -205,59 +260,24 @@ def reference_chunked_attention_prefill():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class ChunkedAttentionTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of chunked_attention share."""
-
-    op_type = "chunked_attention"
-    sizes = ("small", "medium")
-    interface = INTERFACE_CHUNKED_ATTENTION_PREFILL
+class ChunkedAttentionPrefillBase(ChunkedAttentionTests):
     reference = staticmethod(reference_chunked_attention_prefill)
+    interface = INTERFACE_CHUNKED_ATTENTION_PREFILL
+    axes = {"head_dim": 128}
     constants = ("attention_chunk_size",)
-    HEAD_DIM = 128
     ATTENTION_CHUNK_SIZE = 8192  # "c8192" in the name
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
 
-
-# Grouped-query attention within chunks, prefill over contiguous keys and values: 40
-# query heads share 8 KV heads. Positions are cut into chunks of 8192. Query i of q_len
-# stands at position p = kv_len - q_len + i and sees the keys of p's chunk up to p, 8192
-# * (p // 8192) ... p. A query that sees no key gives output 0 and lse -inf. lse is base
-# 2.
-# stage:prefill, model:llama-4-scout, model:llama-4-maverick,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestChunkedAttentionPrefillC8192H40Kv8D128(ChunkedAttentionTests):
-    name = "chunked_attention_prefill_c8192_h40_kv8_d128"
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 8
+class TestChunkedAttentionPrefillC8192H40Kv8D128(ChunkedAttentionPrefillBase):
+    name = "chunked_attention_prefill_c8192_h40_kv8_d128"  # tp:1
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8}
     sha256 = "f5cada031fba414e4bfff7e949c04d103ff4fc8b179eee9705e227e433304e44"
 
-
-# Grouped-query attention within chunks, prefill over contiguous keys and values: 5
-# query heads share 1 KV heads. Positions are cut into chunks of 8192. Query i of q_len
-# stands at position p = kv_len - q_len + i and sees the keys of p's chunk up to p, 8192
-# * (p // 8192) ... p. A query that sees no key gives output 0 and lse -inf. lse is base
-# 2.
-# stage:prefill, model:llama-4-scout, model:llama-4-maverick,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
-class TestChunkedAttentionPrefillC8192H5Kv1D128(ChunkedAttentionTests):
-    name = "chunked_attention_prefill_c8192_h5_kv1_d128"
-    NUM_QO_HEADS = 5
-    NUM_KV_HEADS = 1
+class TestChunkedAttentionPrefillC8192H5Kv1D128(ChunkedAttentionPrefillBase):
+    name = "chunked_attention_prefill_c8192_h5_kv1_d128"  # tp:8
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1}
     sha256 = "5cc996e0aa217289b90de5fc42e74572fa6699739b468b638b42b6e888f521bd"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

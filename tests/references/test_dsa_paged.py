@@ -8,8 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
-Outputs of which several are right, indices or samples, are judged by POLICIES below.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -56,8 +56,14 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.obstacle import Unavailable
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.oracle, generator.ops.op_types.dsa_paged.indexer
+# bounds: generator.ops.attention.tolerances
+# policies: generator.ops.op_types.dsa_paged.indexer
+# relations: generator.ops.op_types.dsa_paged.indexer,
+# generator.ops.op_types.dsa_paged.relations
 
 TOLERANCES = attention_tolerances(products=576, total=1105)
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}
@@ -417,6 +423,21 @@ def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
     return logits
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_DSA_SPARSE_ATTENTION = Interface(
@@ -446,19 +467,66 @@ INTERFACE_DSA_TOPK_INDEXER_FP8 = Interface(
         "seq_lens": "int32[batch_size]",
         "block_table": "int32[batch_size, max_num_pages]",
     },
-    outputs={
-        "topk_indices": "int32[batch_size, topk]",
-    },
+    outputs={"topk_indices": "int32[batch_size, topk]"},
     constraints=("topk <= max_num_pages * page_size",),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class DsaPagedTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of dsa_paged share."""
+
+    op_type = "dsa_paged"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64,
-# dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1,
-# dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (5) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (6) the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1105, and tensor
+# cores add them in float32 by truncation.
+# (7) Judge ids [rows, k] by whether rounding explains that these were chosen.  A row
+# holds min(k, candidates) distinct ids of its candidates in any order, then -1. Of an
+# id i in the set and an id j that was left out the computed scores say i >= j. So the
+# exact ones say s_i + e_i >= s_j - e_j, where e bounds the arithmetic's error: ids may
+# differ where this holds, that is at the k-th score alone, and nowhere else. Both sides
+# are held against the exact scores, each with its own arithmetic's bound
+# (kernel_judge.comparison.topk_policy).
+
+
+# Sparse multi-head latent attention, projections absorbed: each query attends to the
+# tokens that its row of sparse_indices lists, whatever their order. An index is page *
+# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
+# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query
+# heads share one cache. A query without tokens gives output 0 and lse -inf. lse is base
+# 2.
+# model:deepseek-v3.2, sparse:topk,
+# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer, sglang                0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (4)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (5)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00026  1e-07  (6)
+#   lse     flashinfer, sglang                1e-05     1e-05    1e-07  default
 def reference_dsa_sparse_attention():
     import math
 
@@ -504,7 +572,38 @@ def reference_dsa_sparse_attention():
     return run
 
 
-# of dsa_topk_indexer_fp8_h64_d128_topk2048_ps64
+class DsaSparseAttentionBase(DsaPagedTests):
+    reference = staticmethod(reference_dsa_sparse_attention)
+    interface = INTERFACE_DSA_SPARSE_ATTENTION
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "topk": 2048}
+
+# tp:1, status:unverified
+class TestDsaSparseAttentionH128Ckv512Kpe64Topk2048Ps64(DsaSparseAttentionBase):
+    name = "dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64"
+    axes = {"num_qo_heads": 128, "page_size": 64}
+    sha256 = "4a9980d2470344de9c3dff5fc734250dc0c969367071f8337f445e83a0a65dd1"
+
+class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaSparseAttentionBase):
+    name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1"  # tp:8
+    axes = {"num_qo_heads": 16, "page_size": 1}
+    sha256 = "6e67e27caf2687bd53a65eddaf32d716af5c6aef3755fe92a705690cefc56ceb"
+
+class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaSparseAttentionBase):
+    name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"  # tp:8
+    axes = {"num_qo_heads": 16, "page_size": 64}
+    sha256 = "968686ec962bfb557708c4c33f60e7d1ee55a30b23fc5370e27ffa4db94bc3cf"
+
+
+# Indexer of sparse attention: a token scores the sum over the heads of weight * relu(q
+# . k), times the scale of its key, and a query keeps the 2048 best tokens of its
+# sequence, all where there are fewer. An index is page * page_size + offset, as sparse
+# attention takes it; -1 fills the row. The order of the indices and the choice among
+# equal scores are free. A page of the cache is a run of bytes: the fp8 keys of its 64
+# tokens, 128 bytes each, then their 64 float32 scales; the last axis counts a token's
+# bytes and locates none.
+# stage:indexer, model:deepseek-v3.2, sparse:topk, quant:fp8
+# Tolerances:
+#   topk_indices  every source  by  TopKSet    (7)
 def reference_dsa_topk_indexer_fp8():
     import torch
 
@@ -551,105 +650,21 @@ def reference_dsa_topk_indexer_fp8():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class DsaPagedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of dsa_paged share."""
-
-    op_type = "dsa_paged"
-    sizes = ("small", "medium")
-    TOPK = 2048
-    tolerances = TOLERANCES
-    policies = POLICIES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Sparse multi-head latent attention, projections absorbed: each query attends to the
-# tokens that its row of sparse_indices lists, whatever their order. An index is page *
-# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
-# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, 128 query heads share
-# one cache. A query without tokens gives output 0 and lse -inf. lse is base 2.
-# model:deepseek-v3.2, sparse:topk,
-# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:1,
-# status:unverified
-class TestDsaSparseAttentionH128Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
-    name = "dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64"
-    interface = INTERFACE_DSA_SPARSE_ATTENTION
-    reference = staticmethod(reference_dsa_sparse_attention)
-    NUM_QO_HEADS = 128
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
-    PAGE_SIZE = 64
-    sha256 = "4a9980d2470344de9c3dff5fc734250dc0c969367071f8337f445e83a0a65dd1"
-
-
-# Sparse multi-head latent attention, projections absorbed: each query attends to the
-# tokens that its row of sparse_indices lists, whatever their order. An index is page *
-# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
-# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share
-# one cache. A query without tokens gives output 0 and lse -inf. lse is base 2.
-# model:deepseek-v3.2, sparse:topk,
-# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:8
-class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps1(DsaPagedTests):
-    name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps1"
-    interface = INTERFACE_DSA_SPARSE_ATTENTION
-    reference = staticmethod(reference_dsa_sparse_attention)
-    NUM_QO_HEADS = 16
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
-    PAGE_SIZE = 1
-    sha256 = "6e67e27caf2687bd53a65eddaf32d716af5c6aef3755fe92a705690cefc56ceb"
-
-
-# Sparse multi-head latent attention, projections absorbed: each query attends to the
-# tokens that its row of sparse_indices lists, whatever their order. An index is page *
-# page_size + offset; -1 is padding and may stand anywhere; an index listed twice counts
-# twice. Logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share
-# one cache. A query without tokens gives output 0 and lse -inf. lse is base 2.
-# model:deepseek-v3.2, sparse:topk,
-# fi_api:flashinfer.decode.trtllm_batch_decode_with_kv_cache_mla, tp:8
-class TestDsaSparseAttentionH16Ckv512Kpe64Topk2048Ps64(DsaPagedTests):
-    name = "dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps64"
-    interface = INTERFACE_DSA_SPARSE_ATTENTION
-    reference = staticmethod(reference_dsa_sparse_attention)
-    NUM_QO_HEADS = 16
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
-    PAGE_SIZE = 64
-    sha256 = "968686ec962bfb557708c4c33f60e7d1ee55a30b23fc5370e27ffa4db94bc3cf"
-
-
-# Indexer of sparse attention: a token scores the sum over the heads of weight * relu(q
-# . k), times the scale of its key, and a query keeps the 2048 best tokens of its
-# sequence, all where there are fewer. An index is page * page_size + offset, as sparse
-# attention takes it; -1 fills the row. The order of the indices and the choice among
-# equal scores are free. A page of the cache is a run of bytes: the fp8 keys of its 64
-# tokens, 128 bytes each, then their 64 float32 scales; the last axis counts a token's
-# bytes and locates none.
-# stage:indexer, model:deepseek-v3.2, sparse:topk, quant:fp8
 class TestDsaTopkIndexerFp8H64D128Topk2048Ps64(DsaPagedTests):
     name = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
-    interface = INTERFACE_DSA_TOPK_INDEXER_FP8
     reference = staticmethod(reference_dsa_topk_indexer_fp8)
-    NUM_INDEX_HEADS = 64
-    INDEX_HEAD_DIM = 128
-    PAGE_SIZE = 64
-    KV_CACHE_NUM_HEADS = 1
-    HEAD_DIM_WITH_SCALE = 132
+    interface = INTERFACE_DSA_TOPK_INDEXER_FP8
+    axes = {
+        "num_index_heads": 64,
+        "index_head_dim": 128,
+        "page_size": 64,
+        "topk": 2048,
+        "kv_cache_num_heads": 1,
+        "head_dim_with_scale": 132,
+    }
     sha256 = "9f706d74881ba1a4bba951a572ebf16b3a9134af2066fecd8cda69878abb77ed"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

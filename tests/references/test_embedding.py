@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from kernel_judge.inputs.lazy_weights import Tiled, base_length, fresh
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.embedding.relations
 
 TOLERANCES = (
     Override(
@@ -133,6 +136,16 @@ def sglang_ground_truth(
     return output.masked_fill_(foreign.unsqueeze(-1), 0)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_EMBEDDING = Interface(
@@ -141,16 +154,35 @@ INTERFACE_EMBEDDING = Interface(
         "weight": "bfloat16[vocab_size, hidden_size]",
         "vocab_start": "int64",
     },
-    outputs={
-        "output": "bfloat16[num_tokens, hidden_size]",
-    },
+    outputs={"output": "bfloat16[num_tokens, hidden_size]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class EmbeddingTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of embedding share."""
+
+    op_type = "embedding"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of embedding_v16032_h2048 and 5 more definitions
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) rows are copied, or multiplied and rounded once.
+# (2) a product of two bfloat16 numbers, rounded once to bfloat16.
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up.
+# Tolerances:
+#   output  source          rtol   atol  NMSE  reason
+#   output  oracle, sglang  exact              (1)
 def reference_embedding():
     import torch
 
@@ -167,7 +199,51 @@ def reference_embedding():
     return run
 
 
-# of gemma_embedding_v16388_h5376
+class EmbeddingBase(EmbeddingTests):
+    reference = staticmethod(reference_embedding)
+    interface = INTERFACE_EMBEDDING
+
+class TestEmbeddingV16032H2048(EmbeddingBase):
+    name = "embedding_v16032_h2048"  # model:llama-3.2-1b, tp:8
+    axes = {"vocab_size": 16032, "hidden_size": 2048}
+    sha256 = "da5dcc0366ead259db873b50f480b0fb85ba796b9e1317b3eb66f3d9a8b7909d"
+
+class TestEmbeddingV16032H4096(EmbeddingBase):
+    name = "embedding_v16032_h4096"  # model:llama-3.1-8b, tp:8
+    axes = {"vocab_size": 16032, "hidden_size": 4096}
+    sha256 = "dc6222046e1701e56db5726551cc3423e4cb0156727e3b0d79edc5a2d1b87516"
+
+class TestEmbeddingV16384H4096(EmbeddingBase):
+    name = "embedding_v16384_h4096"  # model:nemotron-h-8b, tp:8
+    axes = {"vocab_size": 16384, "hidden_size": 4096}
+    sha256 = "72d6d5f4af1138a5a4f785070beb8268ee9832d3068f8062b71d2569b9fc752a"
+
+# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, tp:8
+class TestEmbeddingV18992H2048(EmbeddingBase):
+    name = "embedding_v18992_h2048"
+    axes = {"vocab_size": 18992, "hidden_size": 2048}
+    sha256 = "4c135e18981fb579ed1fe1957e80b226e01ff98469e3f1db3db827ce7ab07b2f"
+
+class TestEmbeddingV25136H2880(EmbeddingBase):
+    name = "embedding_v25136_h2880"  # model:gpt-oss-120b, model:gpt-oss-20b, tp:8
+    axes = {"vocab_size": 25136, "hidden_size": 2880}
+    sha256 = "04886bf9c6012310c0b858ea1a5531681b68444ee8b07cd12dea21726d10bec6"
+
+class TestEmbeddingV8080H7168(EmbeddingBase):
+    name = "embedding_v8080_h7168"  # model:deepseek-v3, model:deepseek-r1, tp:16
+    axes = {"vocab_size": 8080, "hidden_size": 7168}
+    sha256 = "c4180a6291dcb1c877df1908d9d3479fc0cc0084add9a2d5734f5319224ce809"
+
+
+# Embedding: each token's row of the table. The table is one GPU's part of the
+# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
+# part gives zeros, so that the parts add up. Rows are multiplied by the root of
+# hidden_size, rounded to bfloat16 first.
+# model:gemma-3-27b, tp:16
+# Tolerances:
+#   output  source  rtol   atol  NMSE     reason
+#   output  oracle  0.004  0     1.6e-05  (2)
+#   output  sglang  exact                 (1)
 def reference_gemma_embedding():
     import math
 
@@ -189,111 +265,16 @@ def reference_gemma_embedding():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class EmbeddingTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
-    """What the tests of embedding share."""
-
-    op_type = "embedding"
-    sizes = ("small", "medium")
-    interface = INTERFACE_EMBEDDING
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up.
-# model:llama-3.2-1b, tp:8
-class TestEmbeddingV16032H2048(EmbeddingTests):
-    name = "embedding_v16032_h2048"
-    reference = staticmethod(reference_embedding)
-    VOCAB_SIZE = 16032
-    HIDDEN_SIZE = 2048
-    sha256 = "da5dcc0366ead259db873b50f480b0fb85ba796b9e1317b3eb66f3d9a8b7909d"
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up.
-# model:llama-3.1-8b, tp:8
-class TestEmbeddingV16032H4096(EmbeddingTests):
-    name = "embedding_v16032_h4096"
-    reference = staticmethod(reference_embedding)
-    VOCAB_SIZE = 16032
-    HIDDEN_SIZE = 4096
-    sha256 = "dc6222046e1701e56db5726551cc3423e4cb0156727e3b0d79edc5a2d1b87516"
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up.
-# model:nemotron-h-8b, tp:8
-class TestEmbeddingV16384H4096(EmbeddingTests):
-    name = "embedding_v16384_h4096"
-    reference = staticmethod(reference_embedding)
-    VOCAB_SIZE = 16384
-    HIDDEN_SIZE = 4096
-    sha256 = "72d6d5f4af1138a5a4f785070beb8268ee9832d3068f8062b71d2569b9fc752a"
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up.
-# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, tp:8
-class TestEmbeddingV18992H2048(EmbeddingTests):
-    name = "embedding_v18992_h2048"
-    reference = staticmethod(reference_embedding)
-    VOCAB_SIZE = 18992
-    HIDDEN_SIZE = 2048
-    sha256 = "4c135e18981fb579ed1fe1957e80b226e01ff98469e3f1db3db827ce7ab07b2f"
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up.
-# model:gpt-oss-120b, model:gpt-oss-20b, tp:8
-class TestEmbeddingV25136H2880(EmbeddingTests):
-    name = "embedding_v25136_h2880"
-    reference = staticmethod(reference_embedding)
-    VOCAB_SIZE = 25136
-    HIDDEN_SIZE = 2880
-    sha256 = "04886bf9c6012310c0b858ea1a5531681b68444ee8b07cd12dea21726d10bec6"
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up.
-# model:deepseek-v3, model:deepseek-r1, tp:16
-class TestEmbeddingV8080H7168(EmbeddingTests):
-    name = "embedding_v8080_h7168"
-    reference = staticmethod(reference_embedding)
-    VOCAB_SIZE = 8080
-    HIDDEN_SIZE = 7168
-    sha256 = "c4180a6291dcb1c877df1908d9d3479fc0cc0084add9a2d5734f5319224ce809"
-
-
-# Embedding: each token's row of the table. The table is one GPU's part of the
-# vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
-# part gives zeros, so that the parts add up. Rows are multiplied by the root of
-# hidden_size, rounded to bfloat16 first.
-# model:gemma-3-27b, tp:16
 class TestGemmaEmbeddingV16388H5376(EmbeddingTests):
     name = "gemma_embedding_v16388_h5376"
     reference = staticmethod(reference_gemma_embedding)
-    VOCAB_SIZE = 16388
-    HIDDEN_SIZE = 5376
+    interface = INTERFACE_EMBEDDING
+    axes = {"vocab_size": 16388, "hidden_size": 5376}
     constants = ("scaled",)
     SCALED = True  # "gemma" in the name
     sha256 = "37cd1becf5ef42ecb0256f5c26b73887376a6582e7a34e89135031254c2cf6c1"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

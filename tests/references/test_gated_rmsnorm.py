@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.gated_rmsnorm.relations
 
 TOLERANCES = (
     Override(
@@ -159,6 +162,16 @@ def sglang_ground_truth(
     return torch.cat(parts, dim=1)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_GATED_GROUP_RMSNORM = Interface(
@@ -167,9 +180,7 @@ INTERFACE_GATED_GROUP_RMSNORM = Interface(
         "gate": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[num_groups, group_size]",
     },
-    outputs={
-        "output": "bfloat16[batch_size, hidden_size]",
-    },
+    outputs={"output": "bfloat16[batch_size, hidden_size]"},
     constraints=("group_size == hidden_size // num_groups",),
 )
 INTERFACE_GATED_RMSNORM = Interface(
@@ -178,16 +189,37 @@ INTERFACE_GATED_RMSNORM = Interface(
         "gate": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[hidden_size]",
     },
-    outputs={
-        "output": "bfloat16[batch_size, hidden_size]",
-    },
+    outputs={"output": "bfloat16[batch_size, hidden_size]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class GatedRmsnormTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of gated_rmsnorm share."""
+
+    op_type = "gated_rmsnorm"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of gated_group_rmsnorm_h4096_ng4, gated_group_rmsnorm_h8192_ng8
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 arithmetic and one rounding to bfloat16.
+# (2) both sides round nearly the same float32 value once.
+
+
+# Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate) with silu(g) =
+# g * sigmoid(g), then y * rsqrt(mean(y^2) + 1e-05) * weight, where the mean is that of
+# one of num_groups groups of columns. In float32, rounded to bfloat16 at the end.
+# model:nemotron-h-8b
+# Tolerances:
+#   output  source  rtol   atol   NMSE     reason
+#   output  oracle  0.004  1e-30  1.6e-05  (1)
+#   output  sglang  0.008  1e-30  1.6e-05  (2)
 def reference_gated_group_rmsnorm():
     import torch
 
@@ -207,7 +239,30 @@ def reference_gated_group_rmsnorm():
     return run
 
 
-# of gated_rmsnorm_h128
+class GatedGroupRmsnormBase(GatedRmsnormTests):
+    reference = staticmethod(reference_gated_group_rmsnorm)
+    interface = INTERFACE_GATED_GROUP_RMSNORM
+    axes = {"group_size": 1024}
+    constants = ("gate_first", "eps")
+    GATE_FIRST = True  # "group" in the name
+    EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
+
+class TestGatedGroupRmsnormH4096Ng4(GatedGroupRmsnormBase):
+    name = "gated_group_rmsnorm_h4096_ng4"  # tp:2
+    axes = {"hidden_size": 4096, "num_groups": 4}
+    sha256 = "7d3f3b1fb2a97cd5f98abfb4c0384663490351e53a69fea720c91f9c231fbe5f"
+
+class TestGatedGroupRmsnormH8192Ng8(GatedGroupRmsnormBase):
+    name = "gated_group_rmsnorm_h8192_ng8"  # tp:1
+    axes = {"hidden_size": 8192, "num_groups": 8}
+    sha256 = "97b3899675600ea0e63eb3acfcd49ca4b0ae271626e5a0c97fbf4cc68f5ca09c"
+
+
+# Gated RMS normalisation of the heads of a delta net, one row a head: x *
+# rsqrt(mean(x^2) + 1e-06) * weight * silu(gate), silu(g) = g * sigmoid(g). In float32,
+# rounded to bfloat16 at the end.
+# model:qwen3-next-80b-a3b, tp:1
+# Tolerances: as of reference_gated_group_rmsnorm.
 def reference_gated_rmsnorm():
     import torch
 
@@ -226,71 +281,16 @@ def reference_gated_rmsnorm():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class GatedRmsnormTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
-    """What the tests of gated_rmsnorm share."""
-
-    op_type = "gated_rmsnorm"
-    sizes = ("small", "medium")
-    constants = ("eps",)
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate) with silu(g) =
-# g * sigmoid(g), then y * rsqrt(mean(y^2) + 1e-05) * weight, where the mean is that of
-# one of 4 groups of columns. In float32, rounded to bfloat16 at the end.
-# model:nemotron-h-8b, tp:2
-class TestGatedGroupRmsnormH4096Ng4(GatedRmsnormTests):
-    name = "gated_group_rmsnorm_h4096_ng4"
-    interface = INTERFACE_GATED_GROUP_RMSNORM
-    reference = staticmethod(reference_gated_group_rmsnorm)
-    HIDDEN_SIZE = 4096
-    NUM_GROUPS = 4
-    GROUP_SIZE = 1024
-    constants = ("gate_first", "eps")
-    GATE_FIRST = True  # "group" in the name
-    EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
-    sha256 = "7d3f3b1fb2a97cd5f98abfb4c0384663490351e53a69fea720c91f9c231fbe5f"
-
-
-# Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate) with silu(g) =
-# g * sigmoid(g), then y * rsqrt(mean(y^2) + 1e-05) * weight, where the mean is that of
-# one of 8 groups of columns. In float32, rounded to bfloat16 at the end.
-# model:nemotron-h-8b, tp:1
-class TestGatedGroupRmsnormH8192Ng8(GatedRmsnormTests):
-    name = "gated_group_rmsnorm_h8192_ng8"
-    interface = INTERFACE_GATED_GROUP_RMSNORM
-    reference = staticmethod(reference_gated_group_rmsnorm)
-    HIDDEN_SIZE = 8192
-    NUM_GROUPS = 8
-    GROUP_SIZE = 1024
-    constants = ("gate_first", "eps")
-    GATE_FIRST = True  # "group" in the name
-    EPS = 1e-05  # rms_norm_eps of nemotron-h-8b
-    sha256 = "97b3899675600ea0e63eb3acfcd49ca4b0ae271626e5a0c97fbf4cc68f5ca09c"
-
-
-# Gated RMS normalisation of the heads of a delta net, one row a head: x *
-# rsqrt(mean(x^2) + 1e-06) * weight * silu(gate), silu(g) = g * sigmoid(g). In float32,
-# rounded to bfloat16 at the end.
-# model:qwen3-next-80b-a3b, tp:1
 class TestGatedRmsnormH128(GatedRmsnormTests):
     name = "gated_rmsnorm_h128"
-    interface = INTERFACE_GATED_RMSNORM
     reference = staticmethod(reference_gated_rmsnorm)
-    HIDDEN_SIZE = 128
+    interface = INTERFACE_GATED_RMSNORM
+    axes = {"hidden_size": 128}
+    constants = ("eps",)
     EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
     sha256 = "42f432add371af029812bcd6c91465f23cbfa3d1566648ea72fb70ffe0cee191"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.gdn.cases import FADES, decode_cases, prefill_cases
+from generator.ops.op_types.gdn.cases import decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
     L2_EPS,
     any_rows,
@@ -32,6 +33,7 @@ from generator.ops.op_types.gdn.delta_rule import (
     states_before,
     unit_rows,
 )
+from generator.ops.op_types.gdn.names import FADES
 from generator.ops.op_types.gdn.native import loop
 from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
@@ -47,8 +49,12 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.gdn.delta_rule, generator.ops.op_types.gdn.stage
+# bounds: generator.ops.op_types.gdn.names
+# relations: generator.ops.op_types.gdn.relations
 
 BUFFER = "intermediate_states_buffer"
 _ONE_ROUNDING = (
@@ -404,6 +410,20 @@ def _sglang_native(
     return _with_buffer(inputs, output, inputs["initial_state"])
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    filled_inputs=filled_inputs,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_GDN_DECODE = Interface(
@@ -476,12 +496,59 @@ INTERFACE_GDN_PREFILL = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class GdnTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of gdn share."""
+
+    op_type = "gdn"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of gdn_decode_l2norm_qk16_v32_d128_k_last, gdn_decode_l2norm_qk4_v8_d128_k_last,
-# gdn_decode_l2norm_qk8_v16_d128_k_last
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) tensor cores multiply bfloat16.
+# (3) both sides round once, to neighbours at most.
+# (4) a token rounds a state of 3 four times, by 2^-24 each, 7e-7.
+# (5) the states and the products of gates are multiplied in TF32, whose 10 bits leave
+# either 2^-10 off at most, 2e-3 in all, and 6e-7 of the power. kernels multiply the
+# state, in float32, by the exponential of a sum of up to 64 logarithms of gates, which
+# a fast logarithm makes 2^-22 off each, 1.5e-5 in all.
+# (6) kernels multiply the state, in float32, by the exponential of a sum of up to 64
+# logarithms of gates, which a fast logarithm makes 2^-22 off each, 1.5e-5 in all.
+# (7) kernels take the gates from fast exponentials, off by 2^-22, whose errors add up
+# where a state hardly fades.
+# (8) the pool is returned unchanged, not computed.
+
+
+# Gated delta net, one token a sequence. Each query and each key x is first divided by
+# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
+# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
+# k) k^T, and the output is scale * S q. States are [values, keys].
+# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose
+# Tolerances:
+#   output     source                                           rtol    atol     NMSE   reason
+#   output     oracle                                           0.004   1e-06    5e-06  (1)
+#   output     flashinfer/fused                                 0.01    0.002    5e-05  (2)
+#   output     flashinfer/context-parallel                      0.01    0.002    5e-05  (2)
+#   output     sglang/triton-chunked                            0.01    0.002    5e-05  (2)
+#   output     flashinfer, sglang                               0.008   5e-05    1e-05  (3)
+#   new_state  oracle                                           1e-06   1.4e-05  1e-11  (4)
+#   new_state  flashinfer/context-parallel in state-only-fades  0.0025  1e-06    1e-06  (5)
+#   new_state  flashinfer, sglang in state-only-fades           0.0001  1e-06    1e-09  (6)
+#   new_state  flashinfer/fused                                 0.01    0.03     5e-05  (2)
+#   new_state  flashinfer/context-parallel                      0.01    0.03     5e-05  (2)
+#   new_state  sglang/triton-chunked                            0.01    0.03     5e-05  (2)
+#   new_state  flashinfer, sglang                               1e-05   0.0003   5e-07  (7)
 def reference_gdn_decode_l2norm():
     import math
 
@@ -532,8 +599,36 @@ def reference_gdn_decode_l2norm():
     return run
 
 
-# of gdn_decode_qk16_v32_d128_k_last, gdn_decode_qk4_v8_d128_k_last,
-# gdn_decode_qk8_v16_d128_k_last
+class GdnDecodeL2normBase(GdnTests):
+    reference = staticmethod(reference_gdn_decode_l2norm)
+    interface = INTERFACE_GDN_DECODE
+    axes = {"seq_len": 1, "head_size": 128}
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+
+class TestGdnDecodeL2normQk16V32D128KLast(GdnDecodeL2normBase):
+    name = "gdn_decode_l2norm_qk16_v32_d128_k_last"  # tp:1
+    axes = {"num_q_heads": 16, "num_k_heads": 16, "num_v_heads": 32}
+    sha256 = "2d1e5583a2b9f1f3539b071b28d00cab14b820035704992542e2f7741a2b6649"
+
+class TestGdnDecodeL2normQk4V8D128KLast(GdnDecodeL2normBase):
+    name = "gdn_decode_l2norm_qk4_v8_d128_k_last"  # tp:4
+    axes = {"num_q_heads": 4, "num_k_heads": 4, "num_v_heads": 8}
+    sha256 = "d5e18e3289deef6861183582ed1fb878b9b53bee12ad28860a24df32c8baeaec"
+
+class TestGdnDecodeL2normQk8V16D128KLast(GdnDecodeL2normBase):
+    name = "gdn_decode_l2norm_qk8_v16_d128_k_last"  # tp:2
+    axes = {"num_q_heads": 8, "num_k_heads": 8, "num_v_heads": 16}
+    sha256 = "b1f5c9dc2367c8a9fc689e9875064b0901efb05d935fdbbf28ecf0be4d48fbf2"
+
+
+# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]; k is meant to have length 1.
+# stage:decode, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose
+# Tolerances: as of reference_gdn_decode_l2norm.
 def reference_gdn_decode():
     import math
 
@@ -579,8 +674,45 @@ def reference_gdn_decode():
     return run
 
 
-# of gdn_mtp_l2norm_qk16_v32_d128_k_last, gdn_mtp_l2norm_qk4_v8_d128_k_last,
-# gdn_mtp_l2norm_qk8_v16_d128_k_last
+class GdnDecodeBase(GdnTests):
+    reference = staticmethod(reference_gdn_decode)
+    interface = INTERFACE_GDN_DECODE
+    axes = {"seq_len": 1, "head_size": 128}
+
+class TestGdnDecodeQk16V32D128KLast(GdnDecodeBase):
+    name = "gdn_decode_qk16_v32_d128_k_last"  # tp:1
+    axes = {"num_q_heads": 16, "num_k_heads": 16, "num_v_heads": 32}
+    sha256 = "79651124c3a7e310b6e7c2ead00adef871b1de28c035795e971d05d96394bb54"
+
+class TestGdnDecodeQk4V8D128KLast(GdnDecodeBase):
+    name = "gdn_decode_qk4_v8_d128_k_last"  # tp:4
+    axes = {"num_q_heads": 4, "num_k_heads": 4, "num_v_heads": 8}
+    sha256 = "1e6ed9df93bf86658dbc32b155bee063e8dcb53c583a8ccf60e2173a3ca36f7b"
+
+class TestGdnDecodeQk8V16D128KLast(GdnDecodeBase):
+    name = "gdn_decode_qk8_v16_d128_k_last"  # tp:2
+    axes = {"num_q_heads": 8, "num_k_heads": 8, "num_v_heads": 16}
+    sha256 = "7bdcb44c3e25d336e7791ee027c2aef8732ccd6498b958ec9d415c5b23621a2c"
+
+
+# Gated delta net over the draft tokens of each sequence. Each query and each key x is
+# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
+# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
+# is returned unchanged. If there is a buffer, the state after token t of sequence b is
+# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
+# slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp
+# Tolerances:
+#   output       source                       rtol   atol   NMSE   reason
+#   output       oracle                       0.004  1e-06  5e-06  (1)
+#   output       flashinfer/fused             0.01   0.002  5e-05  (2)
+#   output       flashinfer/context-parallel  0.01   0.002  5e-05  (2)
+#   output       sglang/triton-chunked        0.01   0.002  5e-05  (2)
+#   output       flashinfer, sglang           0.008  5e-05  1e-05  (3)
+#   final_state  oracle, flashinfer, sglang   exact                (8)
 def reference_gdn_mtp_l2norm():
     import math
 
@@ -640,8 +772,39 @@ def reference_gdn_mtp_l2norm():
     return run
 
 
-# of gdn_mtp_qk16_v32_d128_k_last, gdn_mtp_qk4_v8_d128_k_last,
-# gdn_mtp_qk8_v16_d128_k_last
+class GdnMtpL2normBase(GdnTests):
+    reference = staticmethod(reference_gdn_mtp_l2norm)
+    interface = INTERFACE_GDN_MTP
+    axes = {"head_size": 128}
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+
+class TestGdnMtpL2normQk16V32D128KLast(GdnMtpL2normBase):
+    name = "gdn_mtp_l2norm_qk16_v32_d128_k_last"  # tp:1
+    axes = {"num_q_heads": 16, "num_k_heads": 16, "num_v_heads": 32}
+    sha256 = "41a7db459f75f797ea97967d8b30491a4752fa5a155fa0e54f5ce665cd7a397a"
+
+class TestGdnMtpL2normQk4V8D128KLast(GdnMtpL2normBase):
+    name = "gdn_mtp_l2norm_qk4_v8_d128_k_last"  # tp:4
+    axes = {"num_q_heads": 4, "num_k_heads": 4, "num_v_heads": 8}
+    sha256 = "8c2acf5ea68c583b2000e5c624fd5ffa8f9736f811101a3e91f59fc3ffeae20f"
+
+class TestGdnMtpL2normQk8V16D128KLast(GdnMtpL2normBase):
+    name = "gdn_mtp_l2norm_qk8_v16_d128_k_last"  # tp:2
+    axes = {"num_q_heads": 8, "num_k_heads": 8, "num_v_heads": 16}
+    sha256 = "efddf02628d7c7d11b6ec8c7d6a5e7c874276e26074425b5eebb58d5e66fc764"
+
+
+# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
+# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
+# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
+# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
+# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
+# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
+# its rows are those of the batch, not slots of the pool, and others are left alone.
+# stage:mtp, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp
+# Tolerances: as of reference_gdn_mtp_l2norm.
 def reference_gdn_mtp():
     import math
 
@@ -696,8 +859,35 @@ def reference_gdn_mtp():
     return run
 
 
-# of gdn_prefill_l2norm_qk16_v32_d128_k_last, gdn_prefill_l2norm_qk4_v8_d128_k_last,
-# gdn_prefill_l2norm_qk8_v16_d128_k_last
+class GdnMtpBase(GdnTests):
+    reference = staticmethod(reference_gdn_mtp)
+    interface = INTERFACE_GDN_MTP
+    axes = {"head_size": 128}
+
+class TestGdnMtpQk16V32D128KLast(GdnMtpBase):
+    name = "gdn_mtp_qk16_v32_d128_k_last"  # tp:1
+    axes = {"num_q_heads": 16, "num_k_heads": 16, "num_v_heads": 32}
+    sha256 = "3c4a18b88a49f58dcfc7b103af2cdf1a2ff69188f3b0e1c3ef7a0af18135df4f"
+
+class TestGdnMtpQk4V8D128KLast(GdnMtpBase):
+    name = "gdn_mtp_qk4_v8_d128_k_last"  # tp:4
+    axes = {"num_q_heads": 4, "num_k_heads": 4, "num_v_heads": 8}
+    sha256 = "9de10d19913a59b8dcae8c4e3b089e26dbad9e341869f844bb3235868b2aa883"
+
+class TestGdnMtpQk8V16D128KLast(GdnMtpBase):
+    name = "gdn_mtp_qk8_v16_d128_k_last"  # tp:2
+    axes = {"num_q_heads": 8, "num_k_heads": 8, "num_v_heads": 16}
+    sha256 = "d358f7e28437e009660b8e2321441e81527987f9c1cecec760754f198c0a6ca7"
+
+
+# Gated delta net over whole sequences, which lie one after another. Each query and each
+# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
+# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
+# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
+# keys]. An empty sequence keeps its state.
+# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule
+# Tolerances: as of reference_gdn_decode_l2norm.
 def reference_gdn_prefill_l2norm():
     import math
 
@@ -761,8 +951,37 @@ def reference_gdn_prefill_l2norm():
     return run
 
 
-# of gdn_prefill_qk16_v32_d128_k_last, gdn_prefill_qk4_v8_d128_k_last,
-# gdn_prefill_qk8_v16_d128_k_last
+class GdnPrefillL2normBase(GdnTests):
+    reference = staticmethod(reference_gdn_prefill_l2norm)
+    interface = INTERFACE_GDN_PREFILL
+    axes = {"head_size": 128}
+    constants = ("l2norm",)
+    L2NORM = True  # "l2norm" in the name
+
+class TestGdnPrefillL2normQk16V32D128KLast(GdnPrefillL2normBase):
+    name = "gdn_prefill_l2norm_qk16_v32_d128_k_last"  # tp:1
+    axes = {"num_q_heads": 16, "num_k_heads": 16, "num_v_heads": 32}
+    sha256 = "94886364f2c5b686a85e0f8cb76ab211f39faa64af3716b84ea510bfa2c0aeef"
+
+class TestGdnPrefillL2normQk4V8D128KLast(GdnPrefillL2normBase):
+    name = "gdn_prefill_l2norm_qk4_v8_d128_k_last"  # tp:4
+    axes = {"num_q_heads": 4, "num_k_heads": 4, "num_v_heads": 8}
+    sha256 = "efc509facb67678d4f5d810e139c3f5ff68b8d62b4d31e42bc4eedf06e87a818"
+
+class TestGdnPrefillL2normQk8V16D128KLast(GdnPrefillL2normBase):
+    name = "gdn_prefill_l2norm_qk8_v16_d128_k_last"  # tp:2
+    axes = {"num_q_heads": 8, "num_k_heads": 8, "num_v_heads": 16}
+    sha256 = "9309a3938144f71d3ac28385ec06d8629a01f5776cae8873b4706acbfca272db"
+
+
+# Gated delta net over whole sequences, which lie one after another. With g =
+# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
+# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
+# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
+# its state.
+# stage:prefill, model:qwen3-next, layout:k-last,
+# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule
+# Tolerances: as of reference_gdn_decode_l2norm.
 def reference_gdn_prefill():
     import math
 
@@ -821,368 +1040,27 @@ def reference_gdn_prefill():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class GdnTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of gdn share."""
-
-    op_type = "gdn"
-    sizes = ("small", "medium")
-    HEAD_SIZE = 128
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    filled_inputs = staticmethod(filled_inputs)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Gated delta net, one token a sequence. Each query and each key x is first divided by
-# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
-# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
-# k) k^T, and the output is scale * S q. States are [values, keys].
-# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:1
-class TestGdnDecodeL2normQk16V32D128KLast(GdnTests):
-    name = "gdn_decode_l2norm_qk16_v32_d128_k_last"
-    interface = INTERFACE_GDN_DECODE
-    reference = staticmethod(reference_gdn_decode_l2norm)
-    SEQ_LEN = 1
-    NUM_Q_HEADS = 16
-    NUM_K_HEADS = 16
-    NUM_V_HEADS = 32
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "2d1e5583a2b9f1f3539b071b28d00cab14b820035704992542e2f7741a2b6649"
-
-
-# Gated delta net, one token a sequence. Each query and each key x is first divided by
-# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
-# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
-# k) k^T, and the output is scale * S q. States are [values, keys].
-# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:4
-class TestGdnDecodeL2normQk4V8D128KLast(GdnTests):
-    name = "gdn_decode_l2norm_qk4_v8_d128_k_last"
-    interface = INTERFACE_GDN_DECODE
-    reference = staticmethod(reference_gdn_decode_l2norm)
-    SEQ_LEN = 1
-    NUM_Q_HEADS = 4
-    NUM_K_HEADS = 4
-    NUM_V_HEADS = 8
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "d5e18e3289deef6861183582ed1fb878b9b53bee12ad28860a24df32c8baeaec"
-
-
-# Gated delta net, one token a sequence. Each query and each key x is first divided by
-# sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a + dt_bias)) and beta =
-# sigmoid(b), each token makes the state S of its value head g S, then adds beta (v - S
-# k) k^T, and the output is scale * S q. States are [values, keys].
-# stage:decode, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:2
-class TestGdnDecodeL2normQk8V16D128KLast(GdnTests):
-    name = "gdn_decode_l2norm_qk8_v16_d128_k_last"
-    interface = INTERFACE_GDN_DECODE
-    reference = staticmethod(reference_gdn_decode_l2norm)
-    SEQ_LEN = 1
-    NUM_Q_HEADS = 8
-    NUM_K_HEADS = 8
-    NUM_V_HEADS = 16
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "b1f5c9dc2367c8a9fc689e9875064b0901efb05d935fdbbf28ecf0be4d48fbf2"
-
-
-# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
-# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]; k is meant to have length 1.
-# stage:decode, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:1
-class TestGdnDecodeQk16V32D128KLast(GdnTests):
-    name = "gdn_decode_qk16_v32_d128_k_last"
-    interface = INTERFACE_GDN_DECODE
-    reference = staticmethod(reference_gdn_decode)
-    SEQ_LEN = 1
-    NUM_Q_HEADS = 16
-    NUM_K_HEADS = 16
-    NUM_V_HEADS = 32
-    sha256 = "79651124c3a7e310b6e7c2ead00adef871b1de28c035795e971d05d96394bb54"
-
-
-# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
-# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]; k is meant to have length 1.
-# stage:decode, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:4
-class TestGdnDecodeQk4V8D128KLast(GdnTests):
-    name = "gdn_decode_qk4_v8_d128_k_last"
-    interface = INTERFACE_GDN_DECODE
-    reference = staticmethod(reference_gdn_decode)
-    SEQ_LEN = 1
-    NUM_Q_HEADS = 4
-    NUM_K_HEADS = 4
-    NUM_V_HEADS = 8
-    sha256 = "1e6ed9df93bf86658dbc32b155bee063e8dcb53c583a8ccf60e2173a3ca36f7b"
-
-
-# Gated delta net, one token a sequence. With g = exp(-exp(A_log) * softplus(a +
-# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]; k is meant to have length 1.
-# stage:decode, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose, tp:2
-class TestGdnDecodeQk8V16D128KLast(GdnTests):
-    name = "gdn_decode_qk8_v16_d128_k_last"
-    interface = INTERFACE_GDN_DECODE
-    reference = staticmethod(reference_gdn_decode)
-    SEQ_LEN = 1
-    NUM_Q_HEADS = 8
-    NUM_K_HEADS = 8
-    NUM_V_HEADS = 16
-    sha256 = "7bdcb44c3e25d336e7791ee027c2aef8732ccd6498b958ec9d415c5b23621a2c"
-
-
-# Gated delta net over the draft tokens of each sequence. Each query and each key x is
-# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
-# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
-# is returned unchanged. If there is a buffer, the state after token t of sequence b is
-# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
-# slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:1
-class TestGdnMtpL2normQk16V32D128KLast(GdnTests):
-    name = "gdn_mtp_l2norm_qk16_v32_d128_k_last"
-    interface = INTERFACE_GDN_MTP
-    reference = staticmethod(reference_gdn_mtp_l2norm)
-    NUM_Q_HEADS = 16
-    NUM_K_HEADS = 16
-    NUM_V_HEADS = 32
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "41a7db459f75f797ea97967d8b30491a4752fa5a155fa0e54f5ce665cd7a397a"
-
-
-# Gated delta net over the draft tokens of each sequence. Each query and each key x is
-# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
-# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
-# is returned unchanged. If there is a buffer, the state after token t of sequence b is
-# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
-# slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:4
-class TestGdnMtpL2normQk4V8D128KLast(GdnTests):
-    name = "gdn_mtp_l2norm_qk4_v8_d128_k_last"
-    interface = INTERFACE_GDN_MTP
-    reference = staticmethod(reference_gdn_mtp_l2norm)
-    NUM_Q_HEADS = 4
-    NUM_K_HEADS = 4
-    NUM_V_HEADS = 8
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "8c2acf5ea68c583b2000e5c624fd5ffa8f9736f811101a3e91f59fc3ffeae20f"
-
-
-# Gated delta net over the draft tokens of each sequence. Each query and each key x is
-# first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a +
-# dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]. States lie in a pool, which stays as it was until the drafts are verified: it
-# is returned unchanged. If there is a buffer, the state after token t of sequence b is
-# written to intermediate_states_buffer[b, t]: its rows are those of the batch, not
-# slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:2
-class TestGdnMtpL2normQk8V16D128KLast(GdnTests):
-    name = "gdn_mtp_l2norm_qk8_v16_d128_k_last"
-    interface = INTERFACE_GDN_MTP
-    reference = staticmethod(reference_gdn_mtp_l2norm)
-    NUM_Q_HEADS = 8
-    NUM_K_HEADS = 8
-    NUM_V_HEADS = 16
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "efddf02628d7c7d11b6ec8c7d6a5e7c874276e26074425b5eebb58d5e66fc764"
-
-
-# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
-# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
-# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
-# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
-# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
-# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
-# its rows are those of the batch, not slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:1
-class TestGdnMtpQk16V32D128KLast(GdnTests):
-    name = "gdn_mtp_qk16_v32_d128_k_last"
-    interface = INTERFACE_GDN_MTP
-    reference = staticmethod(reference_gdn_mtp)
-    NUM_Q_HEADS = 16
-    NUM_K_HEADS = 16
-    NUM_V_HEADS = 32
-    sha256 = "3c4a18b88a49f58dcfc7b103af2cdf1a2ff69188f3b0e1c3ef7a0af18135df4f"
-
-
-# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
-# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
-# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
-# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
-# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
-# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
-# its rows are those of the batch, not slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:4
-class TestGdnMtpQk4V8D128KLast(GdnTests):
-    name = "gdn_mtp_qk4_v8_d128_k_last"
-    interface = INTERFACE_GDN_MTP
-    reference = staticmethod(reference_gdn_mtp)
-    NUM_Q_HEADS = 4
-    NUM_K_HEADS = 4
-    NUM_V_HEADS = 8
-    sha256 = "9de10d19913a59b8dcae8c4e3b089e26dbad9e341869f844bb3235868b2aa883"
-
-
-# Gated delta net over the draft tokens of each sequence. With g = exp(-exp(A_log) *
-# softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the state S of its
-# value head g S, then adds beta (v - S k) k^T, and the output is scale * S q. States
-# are [values, keys]; k is meant to have length 1. States lie in a pool, which stays as
-# it was until the drafts are verified: it is returned unchanged. If there is a buffer,
-# the state after token t of sequence b is written to intermediate_states_buffer[b, t]:
-# its rows are those of the batch, not slots of the pool, and others are left alone.
-# stage:mtp, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp, tp:2
-class TestGdnMtpQk8V16D128KLast(GdnTests):
-    name = "gdn_mtp_qk8_v16_d128_k_last"
-    interface = INTERFACE_GDN_MTP
-    reference = staticmethod(reference_gdn_mtp)
-    NUM_Q_HEADS = 8
-    NUM_K_HEADS = 8
-    NUM_V_HEADS = 16
-    sha256 = "d358f7e28437e009660b8e2321441e81527987f9c1cecec760754f198c0a6ca7"
-
-
-# Gated delta net over whole sequences, which lie one after another. Each query and each
-# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
-# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]. An empty sequence keeps its state.
-# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:1
-class TestGdnPrefillL2normQk16V32D128KLast(GdnTests):
-    name = "gdn_prefill_l2norm_qk16_v32_d128_k_last"
-    interface = INTERFACE_GDN_PREFILL
-    reference = staticmethod(reference_gdn_prefill_l2norm)
-    NUM_Q_HEADS = 16
-    NUM_K_HEADS = 16
-    NUM_V_HEADS = 32
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "94886364f2c5b686a85e0f8cb76ab211f39faa64af3716b84ea510bfa2c0aeef"
-
-
-# Gated delta net over whole sequences, which lie one after another. Each query and each
-# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
-# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]. An empty sequence keeps its state.
-# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:4
-class TestGdnPrefillL2normQk4V8D128KLast(GdnTests):
-    name = "gdn_prefill_l2norm_qk4_v8_d128_k_last"
-    interface = INTERFACE_GDN_PREFILL
-    reference = staticmethod(reference_gdn_prefill_l2norm)
-    NUM_Q_HEADS = 4
-    NUM_K_HEADS = 4
-    NUM_V_HEADS = 8
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "efc509facb67678d4f5d810e139c3f5ff68b8d62b4d31e42bc4eedf06e87a818"
-
-
-# Gated delta net over whole sequences, which lie one after another. Each query and each
-# key x is first divided by sqrt(sum(x^2) + 1e-6). With g = exp(-exp(A_log) * softplus(a
-# + dt_bias)) and beta = sigmoid(b), each token makes the state S of its value head g S,
-# then adds beta (v - S k) k^T, and the output is scale * S q. States are [values,
-# keys]. An empty sequence keeps its state.
-# stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
-# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:2
-class TestGdnPrefillL2normQk8V16D128KLast(GdnTests):
-    name = "gdn_prefill_l2norm_qk8_v16_d128_k_last"
-    interface = INTERFACE_GDN_PREFILL
-    reference = staticmethod(reference_gdn_prefill_l2norm)
-    NUM_Q_HEADS = 8
-    NUM_K_HEADS = 8
-    NUM_V_HEADS = 16
-    constants = ("l2norm",)
-    L2NORM = True  # "l2norm" in the name
-    sha256 = "9309a3938144f71d3ac28385ec06d8629a01f5776cae8873b4706acbfca272db"
-
-
-# Gated delta net over whole sequences, which lie one after another. With g =
-# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
-# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
-# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
-# its state.
-# stage:prefill, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:1
-class TestGdnPrefillQk16V32D128KLast(GdnTests):
-    name = "gdn_prefill_qk16_v32_d128_k_last"
-    interface = INTERFACE_GDN_PREFILL
+class GdnPrefillBase(GdnTests):
     reference = staticmethod(reference_gdn_prefill)
-    NUM_Q_HEADS = 16
-    NUM_K_HEADS = 16
-    NUM_V_HEADS = 32
+    interface = INTERFACE_GDN_PREFILL
+    axes = {"head_size": 128}
+
+class TestGdnPrefillQk16V32D128KLast(GdnPrefillBase):
+    name = "gdn_prefill_qk16_v32_d128_k_last"  # tp:1
+    axes = {"num_q_heads": 16, "num_k_heads": 16, "num_v_heads": 32}
     sha256 = "06766d34ed8ea6408784c8a89fa46072216cfa4b77299e5b3040314dc0bdfb72"
 
-
-# Gated delta net over whole sequences, which lie one after another. With g =
-# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
-# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
-# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
-# its state.
-# stage:prefill, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:4
-class TestGdnPrefillQk4V8D128KLast(GdnTests):
-    name = "gdn_prefill_qk4_v8_d128_k_last"
-    interface = INTERFACE_GDN_PREFILL
-    reference = staticmethod(reference_gdn_prefill)
-    NUM_Q_HEADS = 4
-    NUM_K_HEADS = 4
-    NUM_V_HEADS = 8
+class TestGdnPrefillQk4V8D128KLast(GdnPrefillBase):
+    name = "gdn_prefill_qk4_v8_d128_k_last"  # tp:4
+    axes = {"num_q_heads": 4, "num_k_heads": 4, "num_v_heads": 8}
     sha256 = "aabb9fb265673ebc78ac6ca5560dfa7404cbcec1cc8c26d5eb25b5d2f4ef9126"
 
-
-# Gated delta net over whole sequences, which lie one after another. With g =
-# exp(-exp(A_log) * softplus(a + dt_bias)) and beta = sigmoid(b), each token makes the
-# state S of its value head g S, then adds beta (v - S k) k^T, and the output is scale *
-# S q. States are [values, keys]; k is meant to have length 1. An empty sequence keeps
-# its state.
-# stage:prefill, model:qwen3-next, layout:k-last,
-# fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule, tp:2
-class TestGdnPrefillQk8V16D128KLast(GdnTests):
-    name = "gdn_prefill_qk8_v16_d128_k_last"
-    interface = INTERFACE_GDN_PREFILL
-    reference = staticmethod(reference_gdn_prefill)
-    NUM_Q_HEADS = 8
-    NUM_K_HEADS = 8
-    NUM_V_HEADS = 16
+class TestGdnPrefillQk8V16D128KLast(GdnPrefillBase):
+    name = "gdn_prefill_qk8_v16_d128_k_last"  # tp:2
+    axes = {"num_q_heads": 8, "num_k_heads": 8, "num_v_heads": 16}
     sha256 = "f547da1af07a0b44777075a0446386677393cfbd23937e2a6e972c87b9b05a63"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

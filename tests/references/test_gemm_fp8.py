@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.gemm_fp8.relations
 
 _ONCE = "float32 sums of elements of about 1, rounded once: half an ulp is 2^-8 at most"
 _BLOCKS = (
@@ -201,6 +204,19 @@ def sglang_ground_truth(
     return w8a8_block_fp8_matmul_triton(*given, [BLOCK, BLOCK], torch.bfloat16)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_BMM_FP8 = Interface(
@@ -210,9 +226,7 @@ INTERFACE_BMM_FP8 = Interface(
         "A_scale": "float32",
         "B_scale": "float32",
     },
-    outputs={
-        "C": "bfloat16[batch_size, M, N]",
-    },
+    outputs={"C": "bfloat16[batch_size, M, N]"},
 )
 INTERFACE_FP8_BLOCKSCALE_GEMM = Interface(
     inputs={
@@ -221,20 +235,43 @@ INTERFACE_FP8_BLOCKSCALE_GEMM = Interface(
         "input_scale": "float32[M, num_k_blocks]",
         "weight_scale": "float32[num_n_blocks, num_k_blocks]",
     },
-    outputs={
-        "out": "bfloat16[M, N]",
-    },
-    constraints=(
-        "num_k_blocks == K // 128",
-        "num_n_blocks == (N + 127) // 128",
-    ),
+    outputs={"out": "bfloat16[M, N]"},
+    constraints=("num_k_blocks == K // 128", "num_n_blocks == (N + 127) // 128"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class GemmFp8Tests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of gemm_fp8 share."""
+
+    op_type = "gemm_fp8"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of bmm_fp8_b128_n128_k512 and 5 more definitions
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 sums of elements of about 1, rounded once.
+# (2) a sum of two products of up to 6 keeps 14 bits.
+# (3) cuBLASLt is called with fast accumulation.
+# (4) Hopper's tensor cores keep 14 bits of a sum of 32 products, and kernels add four
+# of these in float32.
+
+
+# A and B have one scale each. In float32, rounded to bfloat16 at the end. FlashInfer's
+# bmm_fp8 takes B transposed.
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
+# Tolerances:
+#   output  source                              rtol   atol    NMSE    reason
+#   C       oracle                              0.004  0.0002  5e-06   (1)
+#   C       flashinfer, sglang in two-products  0.008  0.0004  5e-06   (2)
+#   C       flashinfer, sglang                  0.016  0.02    0.0001  (3)
 def reference_bmm_fp8():
     import torch
 
@@ -253,7 +290,61 @@ def reference_bmm_fp8():
     return run
 
 
-# of fp8_blockscale_gemm_sm90_n12288_k1536 and 13 more definitions
+class BmmFp8Base(GemmFp8Tests):
+    reference = staticmethod(reference_bmm_fp8)
+    interface = INTERFACE_BMM_FP8
+
+# Matrix products C = A @ B.T of float8 values: outputs of 128 heads from the latent
+# space, 512 to 128 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestBmmFp8B128N128K512(BmmFp8Base):
+    name = "bmm_fp8_b128_n128_k512"
+    axes = {"batch_size": 128, "N": 128, "K": 512}
+    sha256 = "23bb24de4fa0edb73298492c9465d5ace21522de0173e6ec752ad2426402e92b"
+
+# Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
+# space, 128 to 512 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestBmmFp8B128N512K128(BmmFp8Base):
+    name = "bmm_fp8_b128_n512_k128"
+    axes = {"batch_size": 128, "N": 512, "K": 128}
+    sha256 = "29c573ecbb689d7bd19e902a861312267b1493430f920a32cd1fd95214f6fc95"
+
+# Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features.
+class TestBmmFp8B1N28672K4096(BmmFp8Base):
+    name = "bmm_fp8_b1_n28672_k4096"  # model:llama-3.1-8b
+    axes = {"batch_size": 1, "N": 28672, "K": 4096}
+    sha256 = "f3a74857f2301faae885b2717a0bdbfc3231f7fd86a50528a7b0340dcb5d9653"
+
+# Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
+# features.
+class TestBmmFp8B1N6144K4096(BmmFp8Base):
+    name = "bmm_fp8_b1_n6144_k4096"  # model:llama-3.1-8b
+    axes = {"batch_size": 1, "N": 6144, "K": 4096}
+    sha256 = "b1993fed24d29594b3c32694eec47c8e4e5d6b6086981a1037aa5dd41931f396"
+
+# Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
+# space, 512 to 128 features.
+class TestBmmFp8B64N128K512(BmmFp8Base):
+    name = "bmm_fp8_b64_n128_k512"  # model:kimi-k2
+    axes = {"batch_size": 64, "N": 128, "K": 512}
+    sha256 = "7024aaace712551f43fc135a73a4b64e6df5542611a43cde939e9e44bfccb58f"
+
+# Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
+# space, 128 to 512 features.
+class TestBmmFp8B64N512K128(BmmFp8Base):
+    name = "bmm_fp8_b64_n512_k128"  # model:kimi-k2
+    axes = {"batch_size": 64, "N": 512, "K": 128}
+    sha256 = "13035785a971ac561d2802a81ff49bb370a4569831c6274c237d2b2b009cdf7e"
+
+
+# Each 128 elements of a row of the input share a scale, and each block of 128 x 128 of
+# the weight. In float32, rounded to bfloat16 at the end.
+# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
+# Tolerances:
+#   output  source              rtol   atol    NMSE   reason
+#   out     oracle              0.004  0.0002  5e-06  (1)
+#   out     flashinfer, sglang  0.008  0.004   5e-06  (4)
 def reference_fp8_blockscale_gemm():
     import torch
 
@@ -280,340 +371,118 @@ def reference_fp8_blockscale_gemm():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class GemmFp8Tests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of gemm_fp8 share."""
-
-    op_type = "gemm_fp8"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Matrix products C = A @ B.T of float8 values: outputs of 128 heads from the latent
-# space, 512 to 128 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.bmm_fp8
-class TestBmmFp8B128N128K512(GemmFp8Tests):
-    name = "bmm_fp8_b128_n128_k512"
-    interface = INTERFACE_BMM_FP8
-    reference = staticmethod(reference_bmm_fp8)
-    BATCH_SIZE = 128
-    N = 128
-    K = 512
-    sha256 = "23bb24de4fa0edb73298492c9465d5ace21522de0173e6ec752ad2426402e92b"
-
-
-# Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
-# space, 128 to 512 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.bmm_fp8
-class TestBmmFp8B128N512K128(GemmFp8Tests):
-    name = "bmm_fp8_b128_n512_k128"
-    interface = INTERFACE_BMM_FP8
-    reference = staticmethod(reference_bmm_fp8)
-    BATCH_SIZE = 128
-    N = 512
-    K = 128
-    sha256 = "29c573ecbb689d7bd19e902a861312267b1493430f920a32cd1fd95214f6fc95"
-
-
-# Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features. A
-# and B have one scale each. In float32, rounded to bfloat16 at the end. FlashInfer's
-# bmm_fp8 takes B transposed.
-# model:llama-3.1-8b, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
-class TestBmmFp8B1N28672K4096(GemmFp8Tests):
-    name = "bmm_fp8_b1_n28672_k4096"
-    interface = INTERFACE_BMM_FP8
-    reference = staticmethod(reference_bmm_fp8)
-    BATCH_SIZE = 1
-    N = 28672
-    K = 4096
-    sha256 = "f3a74857f2301faae885b2717a0bdbfc3231f7fd86a50528a7b0340dcb5d9653"
-
-
-# Matrix products C = A @ B.T of float8 values: query, key and value, 4096 to 6144
-# features. A and B have one scale each. In float32, rounded to bfloat16 at the end.
-# FlashInfer's bmm_fp8 takes B transposed.
-# model:llama-3.1-8b, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
-class TestBmmFp8B1N6144K4096(GemmFp8Tests):
-    name = "bmm_fp8_b1_n6144_k4096"
-    interface = INTERFACE_BMM_FP8
-    reference = staticmethod(reference_bmm_fp8)
-    BATCH_SIZE = 1
-    N = 6144
-    K = 4096
-    sha256 = "b1993fed24d29594b3c32694eec47c8e4e5d6b6086981a1037aa5dd41931f396"
-
-
-# Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
-# space, 512 to 128 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:kimi-k2, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
-class TestBmmFp8B64N128K512(GemmFp8Tests):
-    name = "bmm_fp8_b64_n128_k512"
-    interface = INTERFACE_BMM_FP8
-    reference = staticmethod(reference_bmm_fp8)
-    BATCH_SIZE = 64
-    N = 128
-    K = 512
-    sha256 = "7024aaace712551f43fc135a73a4b64e6df5542611a43cde939e9e44bfccb58f"
-
-
-# Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
-# space, 128 to 512 features. A and B have one scale each. In float32, rounded to
-# bfloat16 at the end. FlashInfer's bmm_fp8 takes B transposed.
-# model:kimi-k2, quantization:float8_e4m3fn, fi_api:flashinfer.gemm.bmm_fp8
-class TestBmmFp8B64N512K128(GemmFp8Tests):
-    name = "bmm_fp8_b64_n512_k128"
-    interface = INTERFACE_BMM_FP8
-    reference = staticmethod(reference_bmm_fp8)
-    BATCH_SIZE = 64
-    N = 512
-    K = 128
-    sha256 = "13035785a971ac561d2802a81ff49bb370a4569831c6274c237d2b2b009cdf7e"
-
+class Fp8BlockscaleGemmBase(GemmFp8Tests):
+    reference = staticmethod(reference_fp8_blockscale_gemm)
+    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
 
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
-# 12288 features. Each 128 elements of a row of the input share a scale, and each block
-# of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:kimi-k2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N12288K1536(GemmFp8Tests):
-    name = "fp8_blockscale_gemm_sm90_n12288_k1536"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 12288
-    K = 1536
-    NUM_K_BLOCKS = 12
-    NUM_N_BLOCKS = 96
+# 12288 features.
+class TestFp8BlockscaleGemmSm90N12288K1536(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n12288_k1536"  # model:kimi-k2
+    axes = {"N": 12288, "K": 1536, "num_k_blocks": 12, "num_n_blocks": 96}
     sha256 = "7a583845e42317a1a56308fe14e42e6113c2cc2435b0445982e5cb84676b21d0"
 
-
 # Matrix product out = input @ weight.T of float8 values: compression of the query, 7168
-# to 1536 features. Each 128 elements of a row of the input share a scale, and each
-# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N1536K7168(GemmFp8Tests):
+# to 1536 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestFp8BlockscaleGemmSm90N1536K7168(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n1536_k7168"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 1536
-    K = 7168
-    NUM_K_BLOCKS = 56
-    NUM_N_BLOCKS = 12
+    axes = {"N": 1536, "K": 7168, "num_k_blocks": 56, "num_n_blocks": 12}
     sha256 = "ba1410dd33c0b8d9345f900f44692385b42dc94845e92e0cfb2426c863149bd6"
 
-
 # Matrix product out = input @ weight.T of float8 values: key and value projection, 512
-# to 16384 features. Each 128 elements of a row of the input share a scale, and each
-# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:kimi-k2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N16384K512(GemmFp8Tests):
-    name = "fp8_blockscale_gemm_sm90_n16384_k512"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 16384
-    K = 512
-    NUM_K_BLOCKS = 4
-    NUM_N_BLOCKS = 128
+# to 16384 features.
+class TestFp8BlockscaleGemmSm90N16384K512(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n16384_k512"  # model:kimi-k2
+    axes = {"N": 16384, "K": 512, "num_k_blocks": 4, "num_n_blocks": 128}
     sha256 = "0efcfc3daf2e136bfb523b623d25aae3d7a52c81352beaaaf3d62e28ff36c8d5"
 
-
 # Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
-# 24576 features. Each 128 elements of a row of the input share a scale, and each block
-# of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N24576K1536(GemmFp8Tests):
+# 24576 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestFp8BlockscaleGemmSm90N24576K1536(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n24576_k1536"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 24576
-    K = 1536
-    NUM_K_BLOCKS = 12
-    NUM_N_BLOCKS = 192
+    axes = {"N": 24576, "K": 1536, "num_k_blocks": 12, "num_n_blocks": 192}
     sha256 = "91c4a9dbc552764f19e855c10e4a731db0edd7f80978994ebf665f4a3f2edadf"
 
-
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
-# 6144 to 3072 features. Each 128 elements of a row of the input share a scale, and each
-# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:minimax-m2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N3072K6144(GemmFp8Tests):
-    name = "fp8_blockscale_gemm_sm90_n3072_k6144"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 3072
-    K = 6144
-    NUM_K_BLOCKS = 48
-    NUM_N_BLOCKS = 24
+# 6144 to 3072 features.
+class TestFp8BlockscaleGemmSm90N3072K6144(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n3072_k6144"  # model:minimax-m2
+    axes = {"N": 3072, "K": 6144, "num_k_blocks": 48, "num_n_blocks": 24}
     sha256 = "c084d21119612b3d2d866e9b242ed477a3b3eb8534992999d34d2fad641650a7"
 
-
 # Matrix product out = input @ weight.T of float8 values: key and value projection, 512
-# to 32768 features. Each 128 elements of a row of the input share a scale, and each
-# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N32768K512(GemmFp8Tests):
+# to 32768 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestFp8BlockscaleGemmSm90N32768K512(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n32768_k512"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 32768
-    K = 512
-    NUM_K_BLOCKS = 4
-    NUM_N_BLOCKS = 256
+    axes = {"N": 32768, "K": 512, "num_k_blocks": 4, "num_n_blocks": 256}
     sha256 = "28c19f1d28234145d13cb1c9d843fc7f0a123799826332b436bbcee9bacc7184"
 
-
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
-# of dense layers, 7168 to 36864 features. Each 128 elements of a row of the input share
-# a scale, and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at
-# the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N36864K7168(GemmFp8Tests):
+# of dense layers, 7168 to 36864 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestFp8BlockscaleGemmSm90N36864K7168(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n36864_k7168"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 36864
-    K = 7168
-    NUM_K_BLOCKS = 56
-    NUM_N_BLOCKS = 288
+    axes = {"N": 36864, "K": 7168, "num_k_blocks": 56, "num_n_blocks": 288}
     sha256 = "b685e51d756d3cb6b47fd79cb09557d21686ec7abc6887dbfe98f28be266f840"
 
-
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
-# of the shared expert, 7168 to 4096 features. Each 128 elements of a row of the input
-# share a scale, and each block of 128 x 128 of the weight. In float32, rounded to
-# bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N4096K7168(GemmFp8Tests):
+# of the shared expert, 7168 to 4096 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestFp8BlockscaleGemmSm90N4096K7168(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n4096_k7168"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 4096
-    K = 7168
-    NUM_K_BLOCKS = 56
-    NUM_N_BLOCKS = 32
+    axes = {"N": 4096, "K": 7168, "num_k_blocks": 56, "num_n_blocks": 32}
     sha256 = "fe1e8d06880926d06f28cb3e1eba32c2ba1c2b89716fe5dc776f01a5766d0a3f"
 
-
 # Matrix product out = input @ weight.T of float8 values: compression of key and value,
-# 7168 to 576 features. Each 128 elements of a row of the input share a scale, and each
-# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N576K7168(GemmFp8Tests):
+# 7168 to 576 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestFp8BlockscaleGemmSm90N576K7168(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n576_k7168"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 576
-    K = 7168
-    NUM_K_BLOCKS = 56
-    NUM_N_BLOCKS = 5
+    axes = {"N": 576, "K": 7168, "num_k_blocks": 56, "num_n_blocks": 5}
     sha256 = "ed75404b0e166183bc2e1435fe3f57e48eb01e0d57cb644cee8ac02de5fac324"
 
-
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
-# 16384 to 7168 features. Each 128 elements of a row of the input share a scale, and
-# each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N7168K16384(GemmFp8Tests):
+# 16384 to 7168 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestFp8BlockscaleGemmSm90N7168K16384(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n7168_k16384"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 7168
-    K = 16384
-    NUM_K_BLOCKS = 128
-    NUM_N_BLOCKS = 56
+    axes = {"N": 7168, "K": 16384, "num_k_blocks": 128, "num_n_blocks": 56}
     sha256 = "a1ddfdb5587997fb41361eaf09972b5bf8d8301365b29037ad61bd0cdf9b59ea"
 
-
 # Matrix product out = input @ weight.T of float8 values: down projection of dense
-# layers, 18432 to 7168 features. Each 128 elements of a row of the input share a scale,
-# and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N7168K18432(GemmFp8Tests):
+# layers, 18432 to 7168 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestFp8BlockscaleGemmSm90N7168K18432(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n7168_k18432"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 7168
-    K = 18432
-    NUM_K_BLOCKS = 144
-    NUM_N_BLOCKS = 56
+    axes = {"N": 7168, "K": 18432, "num_k_blocks": 144, "num_n_blocks": 56}
     sha256 = "0d13abe7921ada8da59891785a7cd07cc1aced295263fcb365bd881f0b2d12e1"
 
-
 # Matrix product out = input @ weight.T of float8 values: down projection of the shared
-# expert, 2048 to 7168 features. Each 128 elements of a row of the input share a scale,
-# and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N7168K2048(GemmFp8Tests):
+# expert, 2048 to 7168 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestFp8BlockscaleGemmSm90N7168K2048(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n7168_k2048"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 7168
-    K = 2048
-    NUM_K_BLOCKS = 16
-    NUM_N_BLOCKS = 56
+    axes = {"N": 7168, "K": 2048, "num_k_blocks": 16, "num_n_blocks": 56}
     sha256 = "3d6d82e70284abf2f49aca48cd149247b6f1106d930b25f3af8cc3434b539af6"
 
-
 # Matrix product out = input @ weight.T of float8 values: attention output projection,
-# 8192 to 7168 features. Each 128 elements of a row of the input share a scale, and each
-# block of 128 x 128 of the weight. In float32, rounded to bfloat16 at the end.
-# model:kimi-k2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N7168K8192(GemmFp8Tests):
-    name = "fp8_blockscale_gemm_sm90_n7168_k8192"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 7168
-    K = 8192
-    NUM_K_BLOCKS = 64
-    NUM_N_BLOCKS = 56
+# 8192 to 7168 features.
+class TestFp8BlockscaleGemmSm90N7168K8192(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n7168_k8192"  # model:kimi-k2
+    axes = {"N": 7168, "K": 8192, "num_k_blocks": 64, "num_n_blocks": 56}
     sha256 = "ff2825d6444006b19a807734e81e6893cfa473a1e04c995411b31c27e9c02667"
 
-
 # Matrix product out = input @ weight.T of float8 values: fused query, key and value
-# projection, 3072 to 8192 features. Each 128 elements of a row of the input share a
-# scale, and each block of 128 x 128 of the weight. In float32, rounded to bfloat16 at
-# the end.
-# model:minimax-m2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.gemm.fp8_blockscale_gemm_sm90
-class TestFp8BlockscaleGemmSm90N8192K3072(GemmFp8Tests):
-    name = "fp8_blockscale_gemm_sm90_n8192_k3072"
-    interface = INTERFACE_FP8_BLOCKSCALE_GEMM
-    reference = staticmethod(reference_fp8_blockscale_gemm)
-    N = 8192
-    K = 3072
-    NUM_K_BLOCKS = 24
-    NUM_N_BLOCKS = 64
+# projection, 3072 to 8192 features.
+class TestFp8BlockscaleGemmSm90N8192K3072(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n8192_k3072"  # model:minimax-m2
+    axes = {"N": 8192, "K": 3072, "num_k_blocks": 24, "num_n_blocks": 64}
     sha256 = "9b6879525856f1bf23f79edb1acc281a21568fe380339fdfcf3a1e63c2bbfb89"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

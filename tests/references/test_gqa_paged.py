@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -70,8 +71,13 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.caches, generator.ops.attention.oracle,
+# generator.ops.attention.variant
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.attention.relations
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES = Backend("cuda-cores")
@@ -258,6 +264,17 @@ def _planned_wrapper(
         **options,
     )
     return prefill
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
 
 
 # ---- the interfaces
@@ -604,12 +621,68 @@ INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+    """What the tests of gqa_paged share."""
+
+    op_type = "gqa_paged"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of gqa_paged_decode_alibi_h32_kv32_d128_ps64,
-# gqa_paged_decode_alibi_h40_kv40_d128_ps64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the kernel counts from the first query.
+# (5) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (6) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (7) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
+# cores add them in float32 by truncation.
+# (8) cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself.
+# (9) fa3 caps a logit by tanh.approx.f32, whose relative error PTX's manual bounds by
+# 2^-11.
+# (10) cuda-cores caps a logit by tanh.approx.f32, whose relative error PTX's manual
+# bounds by 2^-11.
+# (11) one rounding to float16.
+# (12) the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 of
+# themselves, root mean square.
+# (13) fa2 sums the probabilities after rounding them to float16.
+# (14) the wrappers round the output to bfloat16, multiply it by v_scale and round it
+# again, and the reference rounds once.
+# (15) fa3 rounds 448 times each probability to e4m3.
+# (16) tensor cores add the products of e4m3 by 13 bits below the largest.
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. ALiBi adds
+# slope * (j - p) to the scaled logit of the key at j for a query at p, which is 0 for
+# its own key. With n the largest power of 2 up to the number of query heads, slope is 2
+# ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 * (2 * (h - n) + 1) / n) for the
+# others. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     flashinfer/cuda-cores             1e-05     0.001    1e-07  (4)
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (7)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_paged_decode_alibi():
     import math
 
@@ -674,7 +747,43 @@ def reference_gqa_paged_decode_alibi():
     return run
 
 
-# of gqa_paged_decode_cap30_h48_kv8_d128_ps64
+class GqaPagedDecodeAlibiBase(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_alibi)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"head_dim": 128, "page_size": 64}
+    constants = ("alibi",)
+    ALIBI = True  # "alibi" in the name
+
+class TestGqaPagedDecodeAlibiH32Kv32D128Ps64(GqaPagedDecodeAlibiBase):
+    name = "gqa_paged_decode_alibi_h32_kv32_d128_ps64"  # model:mpt-7b, model:bloom-7b1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 32}
+    sha256 = "7d9f110eca5d32d63bf903d4aab4dcb22dfa765779d473952bff91ccf6de80e9"
+
+class TestGqaPagedDecodeAlibiH40Kv40D128Ps64(GqaPagedDecodeAlibiBase):
+    name = "gqa_paged_decode_alibi_h40_kv40_d128_ps64"  # model:baichuan2-13b
+    axes = {"num_qo_heads": 40, "num_kv_heads": 40}
+    sha256 = "a49f02fe6c3ec0d91a166303535066c914f2ae9d4f7cc67ace968bbb080b719e"
+
+
+# Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 30
+# * tanh(l / 30), before mask and softmax. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, model:grok-1,
+# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances:
+#   output  source                           rtol      atol     NMSE      reason
+#   output  oracle                           0.00391   1e-05*   1e-05     (1)
+#   output  flashinfer/fa2, fa3              0.01      0.008    2e-05     (2)
+#   output  flashinfer/fa2-plain, fa3-plain  0.01      0.008    2e-05     (3)
+#   output  flashinfer/cuda-cores            0.01      0.008    2e-05     (8)
+#   output  flashinfer                       0.01      0.008    2e-05     default
+#   lse     oracle                           2.38e-07  1e-05*   1e-11     (5)
+#   lse     flashinfer/fa2, fa2-plain        0         0.00562  1e-06     (6)
+#   lse     flashinfer/fa3                   0.000488  1e-05    2.38e-07  (9)
+#   lse     flashinfer/cuda-cores            0.000488  1e-05    2.38e-07  (10)
+#   lse     flashinfer                       1e-05     1e-05    1e-07     default
 def reference_gqa_paged_decode_cap30_h48_kv8_ps64():
     import math
 
@@ -728,7 +837,23 @@ def reference_gqa_paged_decode_cap30_h48_kv8_ps64():
     return run
 
 
-# of gqa_paged_decode_cap50_h16_kv8_d256_ps64, gqa_paged_decode_cap50_h32_kv16_d128_ps64
+class TestGqaPagedDecodeCap30H48Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_cap30_h48_kv8_d128_ps64"
+    reference = staticmethod(reference_gqa_paged_decode_cap30_h48_kv8_ps64)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128, "page_size": 64}
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 30  # "cap30" in the name
+    sha256 = "91a95c5632574a78885c8aa447939891906039fcd68db8b092627026b6850a7d"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. A scaled
+# logit l becomes 50 * tanh(l / 50), before mask and softmax. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_decode_cap50_ps64():
     import math
 
@@ -782,8 +907,32 @@ def reference_gqa_paged_decode_cap50_ps64():
     return run
 
 
-# of gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64,
-# gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64
+class GqaPagedDecodeCap50Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_cap50_ps64)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"page_size": 64}
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+class TestGqaPagedDecodeCap50H16Kv8D256Ps64(GqaPagedDecodeCap50Ps64Base):
+    name = "gqa_paged_decode_cap50_h16_kv8_d256_ps64"  # model:gemma-2-9b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 8, "head_dim": 256}
+    sha256 = "bde5214106f10353b199331b4545ef6796af7129a14b84003a2ff81b25258ba9"
+
+class TestGqaPagedDecodeCap50H32Kv16D128Ps64(GqaPagedDecodeCap50Ps64Base):
+    name = "gqa_paged_decode_cap50_h32_kv16_d128_ps64"  # model:gemma-2-27b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "2d89784bb732fdf3856955aee640c626a33cdddee484e4a8d7dd01883fee29d0"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. A query at
+# key p sees keys p - 4095 ... p, a sliding window of 4096. A scaled logit l becomes 50
+# * tanh(l / 50), before mask and softmax. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_decode_cap50_w4095_ps64():
     import math
 
@@ -842,7 +991,52 @@ def reference_gqa_paged_decode_cap50_w4095_ps64():
     return run
 
 
-# of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 19 more definitions
+class GqaPagedDecodeCap50W4095Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_cap50_w4095_ps64)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"page_size": 64}
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+class TestGqaPagedDecodeCap50W4095H16Kv8D256Ps64(GqaPagedDecodeCap50W4095Ps64Base):
+    name = "gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64"  # model:gemma-2-9b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 8, "head_dim": 256}
+    sha256 = "3bbcbb44ff2e2e43da7397cad0f865d572527391b9a353f6c7e348225eb5f4a4"
+
+class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedDecodeCap50W4095Ps64Base):
+    name = "gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64"  # model:gemma-2-27b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "8f65c8dd0a781d1fcb50d31f545e04aa5850b4c9334724c2331f360bbf931678"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. lse is base 2. The query stands at its sequence's last
+# key. A query that sees no key gives output 0 and lse -inf.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
+# Tolerances of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more:
+#   output  source                            rtol      atol      NMSE     reason
+#   output  oracle in extreme-logits          0.000488  0.0002    2e-07    (11)
+#   output  oracle                            0.000488  1e-05*    1.6e-07  (11)
+#   output  flashinfer/fa2, fa3               0.00125   0.001     4e-07    (12)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008     2e-05    (3)
+#   output  flashinfer                        0.001     0.001     1e-06    default
+#   lse     flashinfer/fa2                    0         0.000704  1e-07    (13)
+#   lse     oracle                            2.38e-07  1e-05*    1e-11    (5)
+#   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (7)
+#   lse     flashinfer                        1e-05     1e-05     1e-07    default
+# Tolerances of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (7)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_paged_decode_ps64():
     import math
 
@@ -892,7 +1086,161 @@ def reference_gqa_paged_decode_ps64():
     return run
 
 
-# of gqa_paged_decode_h16_kv2_d128_ps1 and 8 more definitions
+class GqaPagedDecodePs64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_ps64)
+    axes = {"page_size": 64}
+
+# The query stands at its sequence's last key. Queries, keys, values and output are
+# float16. A query that sees no key gives output 0 and lse -inf.
+class TestGqaPagedDecodeFp16H32Kv32D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_fp16_h32_kv32_d128_ps64"  # model:llama-2-7b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_FP16
+    axes = {"num_qo_heads": 32, "num_kv_heads": 32, "head_dim": 128}
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+    sha256 = "ace5cf4443b2a3897b5894bf4dad32f0ee27930a508555e0fcc27efb25b4186c"
+
+# The query stands at its sequence's last key. Queries, keys, values and output are
+# float16. A query that sees no key gives output 0 and lse -inf.
+class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_fp16_h32_kv8_d128_ps64"  # model:llama-3.1-8b-awq, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_FP16
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+    sha256 = "be870a8f8b377215c1fbfe9b51c55460347c75c98f24ffd6bcea17ca2cdc48af"
+
+# A sequence without keys gives output 0 and lse -inf.
+# model:llama-3.1-70b, model:qwen3-32b, tp:4
+class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv2_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
+    sha256 = "e2071f3042006c4685df51d549222f1af03493e5ac6f0b820ef5fe503ddc1523"
+
+# model:qwen3-next-80b-a3b, status:unverified, tp:1
+class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv2_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "55b066721c5d165d0af5c41f7a5f9a414f2c53b96aa475ba8eb889ba8973aa59"
+
+class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv2_d512_ps64"  # model:gemma-4-26b-a4b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
+    sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h20_kv4_d128_ps64"  # model:qwen3-14b, tp:2
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "550d9753f47832858c5edbe5d1c1445175830c1f48b32325643659d6e991e893"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h24_kv4_d128_ps64"  # model:mixtral-8x22b, tp:2
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 24, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "6fcb964062414092c22cfd1e3f575de29436ce9d5d715460c26d0eb02cfdfbd4"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h24_kv8_d128_ps64"  # model:llama-3.2-3b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "2cfad11d04467c51cca8ed2246ccb8cb0f8f3fb66d2d614ce499c9d8b6b81760"
+
+# model:qwen2.5-7b, status:unverified, tp:1
+class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h28_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv16_d128_ps64"  # model:gemma-3-27b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "08af977181700e0ff847d9a021d246dbf95a964813239acd41ae54313dcd1fce"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "dce97cb15e6789f2c78ea30e4a8a3d450e69e7ba4520da4f03eb0419a016eaff"
+
+class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
+    sha256 = "197c667124cacee0e0627b406bdae72344c22ac43ffdadeb7000412e52730daf"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv8_d128_ps64"  # model:llama-3.1-8b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "0e18dc7400f02ad8751a3aaf879910d007903d2c11f6770b2bc2b764ef02fcb4"
+
+# model:llama-3.2-1b, status:unverified, tp:1
+class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "bdde1d734382944f396e47693e45c97f0a44ed1f9d7c2b6bb8264190b4186e68"
+
+# model:qwen3-14b, model:llama-4-scout, status:unverified, tp:1
+class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h40_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "71a2374f61e8d96022da664f5a45e52277d0ea75f1bb3de5e07b7df0d7863cdf"
+
+# model:minimax-m2, model:mixtral-8x22b, status:unverified, tp:1
+class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "308c405423a3b8fbca986913141ba16f6907ff390cd5fcad31c17b3c7bfe1232"
+
+# model:qwen3-235b-a22b, status:unverified, tp:1
+class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h64_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "fb444558910e58a4d4cbc36d2f96920ee86648dede6a245571cf0eb9d98546fe"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, status:unverified, tp:1
+class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "812dba82456166fca871dcfc5f5e21b9ae483eade5f28461c6716227778bd505"
+
+# A sequence without keys gives output 0 and lse -inf.
+class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h6_kv1_d128_ps64"  # model:minimax-m2, tp:8
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
+
+# model:glm-4.6, status:unverified, tp:1
+class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h96_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "224b8e2f9fdffe518b2be36a128cc50ffec1abc69eb7d61f45d7ca3676bfb32b"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A page holds one token. A sequence without keys gives output 0
+# and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_ps1():
     import math
 
@@ -937,7 +1285,65 @@ def reference_gqa_paged_decode_ps1():
     return run
 
 
-# of gqa_paged_decode_hnd_h32_kv4_d128_ps64, gqa_paged_decode_hnd_h32_kv8_d128_ps64
+class GqaPagedDecodePs1Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_ps1)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS1
+    axes = {"head_dim": 128, "page_size": 1}
+
+# model:llama-3.1-70b, model:qwen3-32b, tp:4
+class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h16_kv2_d128_ps1"
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "3b10bd718ac4e71d17d26c352d26ee8735d1df7764078d81bd7a33a17bb2b1f4"
+
+class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h20_kv4_d128_ps1"  # model:qwen3-14b, tp:2
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4}
+    sha256 = "b5d7713e06b823c42d4568b12e26ff211bbf70ccd6fb3f7d117c9f2699e28fa0"
+
+class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h24_kv8_d128_ps1"  # model:llama-3.2-3b, tp:1
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8}
+    sha256 = "a44a405b25c6a345fc5b394a9b2fd75a913f6fe50100e46e9b4e379fbd7a30c0"
+
+class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h32_kv16_d128_ps1"  # model:gemma-3-27b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16}
+    sha256 = "515f1327b25bb97e60f2cefbaf52bddb4d65e954ff134c8c342367e3ac2048fe"
+
+class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h32_kv4_d128_ps1"  # model:qwen3-30b-a3b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4}
+    sha256 = "37218afaf9a1a011c501ff635b50a16e761e5ce73110ee71a5bdbb2f5c2fff22"
+
+class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h32_kv8_d128_ps1"  # model:llama-3.1-8b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "7ad169041910405147e7c0237768baedacfa674e0215a12762092d12b933d6ee"
+
+class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h48_kv8_d128_ps1"  # model:mixtral-8x22b, tp:1
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8}
+    sha256 = "758788e5636ffd58f83bd109414f4739bd5b02940a7e0870961d4303941452f3"
+
+class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h5_kv1_d128_ps1"  # model:llama-4-scout, tp:8
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1}
+    sha256 = "3ea97958f11d9a15a5b53ea16a3840bf8cbfbcd77c027c244e010c0971ae1463"
+
+class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedDecodePs1Base):
+    name = "gqa_paged_decode_h6_kv1_d128_ps1"  # model:minimax-m2, tp:8
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1}
+    sha256 = "8593863aa7d59c97bcc818d059de116f5f6f3050f00124c6f0534656cdf6a1df"
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. In a page, a
+# head's tokens lie side by side (layout HND). A query that sees no key gives output 0
+# and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_hnd():
     import math
 
@@ -988,8 +1394,36 @@ def reference_gqa_paged_decode_hnd():
     return run
 
 
-# of gqa_paged_decode_kve4m3_h32_kv4_d128_ps64,
-# gqa_paged_decode_kve4m3_h32_kv8_d128_ps64, gqa_paged_decode_kve4m3_h64_kv8_d128_ps64
+class GqaPagedDecodeHndBase(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_hnd)
+    interface = INTERFACE_GQA_PAGED_DECODE_HND
+    axes = {"num_qo_heads": 32, "head_dim": 128, "page_size": 64}
+
+class TestGqaPagedDecodeHndH32Kv4D128Ps64(GqaPagedDecodeHndBase):
+    name = "gqa_paged_decode_hnd_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b
+    axes = {"num_kv_heads": 4}
+    sha256 = "09c55180129047f744934d06e16159e4b98ba8fc33ae6027ed2ed21b6e047f16"
+
+class TestGqaPagedDecodeHndH32Kv8D128Ps64(GqaPagedDecodeHndBase):
+    name = "gqa_paged_decode_hnd_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_kv_heads": 8}
+    sha256 = "697b32358edc8507756e3d5912e111a70cf928f0e3ba4ca4a18bb2b1abedfc95"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. The cache is
+# stored in 8 bits: keys are k_cache * k_scale, values are v_cache * v_scale. A query
+# that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  flashinfer                        0.012     0.008    2e-05  (14)
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (7)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_paged_decode_kve4m3():
     import math
 
@@ -1041,8 +1475,43 @@ def reference_gqa_paged_decode_kve4m3():
     return run
 
 
-# of gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64,
-# gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64
+class GqaPagedDecodeKve4m3Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_kve4m3)
+    interface = INTERFACE_GQA_PAGED_DECODE_KVE4M3
+    axes = {"head_dim": 128, "page_size": 64}
+    constants = ("kve4m3",)
+    KVE4M3 = True  # "kve4m3" in the name
+
+class TestGqaPagedDecodeKve4m3H32Kv4D128Ps64(GqaPagedDecodeKve4m3Base):
+    name = "gqa_paged_decode_kve4m3_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4}
+    sha256 = "f851c47a01c5b152c595ed86ae628dac1972f9513f8e093a06ca140f6786139d"
+
+class TestGqaPagedDecodeKve4m3H32Kv8D128Ps64(GqaPagedDecodeKve4m3Base):
+    name = "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "61810fe98d14e760a376f11934625dad38ffed5fc489b8b355acbb65684b0490"
+
+# model:llama-3.1-70b, model:llama-3.3-70b
+class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedDecodeKve4m3Base):
+    name = "gqa_paged_decode_kve4m3_h64_kv8_d128_ps64"
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
+    sha256 = "36f12c10271ad9e46e91e6385379e5cdec39656637375c1d911f22c4857eabd0"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# 8 KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
+# it has no pages. The query stands at its sequence's last key. Queries and cache are
+# stored in 8 bits, with a scale for each head: queries are q * q_scale, keys are
+# k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
+# 0 and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances:
+#   output  source      rtol      atol    NMSE    reason
+#   output  flashinfer  0.01      0.05    0.0015  (15) 0.95 of elements
+#   output  oracle      0.00391   1e-05*  1e-05   (1)
+#   lse     flashinfer  0         0.03*   0.0001  (16)
+#   lse     oracle      2.38e-07  1e-05*  1e-11   (5)
 def reference_gqa_paged_decode_qe4m3_kve4m3():
     import math
 
@@ -1097,7 +1566,33 @@ def reference_gqa_paged_decode_qe4m3_kve4m3():
     return run
 
 
-# of gqa_paged_decode_return_lse_h16_kv2_d128_ps1 and 3 more definitions
+class GqaPagedDecodeQe4m3Kve4m3Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_qe4m3_kve4m3)
+    interface = INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3
+    axes = {"num_kv_heads": 8, "head_dim": 128, "page_size": 64}
+    constants = ("kve4m3", "qe4m3")
+    KVE4M3 = True  # "kve4m3" in the name
+    QE4M3 = True  # "qe4m3" in the name
+
+class TestGqaPagedDecodeQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedDecodeQe4m3Kve4m3Base):
+    name = "gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32}
+    sha256 = "340183b66c91be69f6006c57a964fd9d16ec8bee5da734b24af35e67c10188b4"
+
+# model:llama-3.1-70b, model:llama-3.3-70b
+class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedDecodeQe4m3Kve4m3Base):
+    name = "gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64"
+    axes = {"num_qo_heads": 64}
+    sha256 = "c3d9c45521f1483c203bf2062cb6bb9cdece8df8b6f13dd63652bcff4235b81b"
+
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A page holds one token. A sequence without keys gives output 0
+# and lse -inf. lse is base 2. The interface is that of calls of FlashInfer's wrapper:
+# without return_lse output is the one value. Solutions are installed under the name
+# without return_lse.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_return_lse():
     import math
 
@@ -1143,7 +1638,42 @@ def reference_gqa_paged_decode_return_lse():
     return run
 
 
-# of gqa_paged_decode_sink_h64_kv8_d64_ps64
+class GqaPagedDecodeReturnLseBase(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_return_lse)
+    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
+    axes = {"head_dim": 128, "page_size": 1}
+
+# model:llama-3.1-70b, model:qwen3-32b, tp:4
+class TestGqaPagedDecodeReturnLseH16Kv2D128Ps1(GqaPagedDecodeReturnLseBase):
+    name = "gqa_paged_decode_return_lse_h16_kv2_d128_ps1"
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "e134748067b691bcee47f2b55a61de44ff35122c72c11aa56b574dcf2368a140"
+
+class TestGqaPagedDecodeReturnLseH20Kv4D128Ps1(GqaPagedDecodeReturnLseBase):
+    name = "gqa_paged_decode_return_lse_h20_kv4_d128_ps1"  # model:qwen3-14b, tp:2
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4}
+    sha256 = "5eeb5dbfa4cc6f38b9ba54bdecb5c3c9b54446afc4b63870d17ddda3440b9cd5"
+
+class TestGqaPagedDecodeReturnLseH32Kv4D128Ps1(GqaPagedDecodeReturnLseBase):
+    name = "gqa_paged_decode_return_lse_h32_kv4_d128_ps1"  # model:qwen3-30b-a3b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4}
+    sha256 = "c711f5159882003b118a5ea265dac769b7757998f93cdedad49871b700da993a"
+
+class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedDecodeReturnLseBase):
+    name = "gqa_paged_decode_return_lse_h32_kv8_d128_ps1"  # model:llama-3.1-8b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "351eafd7758a4d08f10693c7b098fbf7d6aabfa3157326a0845fed9dec47c259"
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A head's sink is one more
+# logit, natural and unscaled, whose value is zero: it adds to the sum of exponentials,
+# and to lse. A query that sees no key gives output 0 and the lse of its sink. lse is
+# base 2.
+# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_sink():
     import math
 
@@ -1198,7 +1728,23 @@ def reference_gqa_paged_decode_sink():
     return run
 
 
-# of gqa_paged_decode_sink_w127_h64_kv8_d64_ps64
+class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_sink_h64_kv8_d64_ps64"
+    reference = staticmethod(reference_gqa_paged_decode_sink)
+    interface = INTERFACE_GQA_PAGED_DECODE_SINK
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    sha256 = "6cd0a25a0104b04eff3601e0c1e15419411fe68cc98e5aa65bd7d8451fb10946"
+
+
+# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 127 ... p, a sliding window of 128. A head's sink is one more logit, natural and
+# unscaled, whose value is zero: it adds to the sum of exponentials, and to lse. A query
+# that sees no key gives output 0 and the lse of its sink. lse is base 2.
+# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_sink_w127():
     import math
 
@@ -1259,8 +1805,23 @@ def reference_gqa_paged_decode_sink_w127():
     return run
 
 
-# of gqa_paged_decode_w1023_h32_kv16_d128_ps64,
-# gqa_paged_decode_w1023_h32_kv16_d256_ps64
+class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64"
+    reference = staticmethod(reference_gqa_paged_decode_sink_w127)
+    interface = INTERFACE_GQA_PAGED_DECODE_SINK
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 127  # "w127" in the name
+    sha256 = "253d91bd0bf8eb5c5ea9ff61cac036bf2485837e3af7a0e91c683af785747f15"
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The query stands at its sequence's last key. A query at key p sees keys
+# p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_w1023_h32_kv16_ps64():
     import math
 
@@ -1316,7 +1877,31 @@ def reference_gqa_paged_decode_w1023_h32_kv16_ps64():
     return run
 
 
-# of gqa_paged_decode_w4095_h32_kv32_d128_ps64, gqa_paged_decode_w4095_h32_kv8_d128_ps64
+class GqaPagedDecodeW1023H32Kv16Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_w1023_h32_kv16_ps64)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "page_size": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+class TestGqaPagedDecodeW1023H32Kv16D128Ps64(GqaPagedDecodeW1023H32Kv16Ps64Base):
+    name = "gqa_paged_decode_w1023_h32_kv16_d128_ps64"  # model:gemma-3-27b
+    axes = {"head_dim": 128}
+    sha256 = "81b0b4a03b334af78b62448274e0810c8a023b906b160fc9ee7a806c4d5b9dff"
+
+class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedDecodeW1023H32Kv16Ps64Base):
+    name = "gqa_paged_decode_w1023_h32_kv16_d256_ps64"  # model:gemma-4-31b
+    axes = {"head_dim": 256}
+    sha256 = "5c68f7f9bfba2af57cd8a590033928de06577a6843c068ad2606a84bcf582b55"
+
+
+# Grouped-query attention over a paged KV cache, decode: 32 query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. A query at
+# key p sees keys p - 4095 ... p, a sliding window of 4096. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_decode_w4095_h32_ps64():
     import math
 
@@ -1372,8 +1957,34 @@ def reference_gqa_paged_decode_w4095_h32_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_alibi_h32_kv32_d128_ps64,
-# gqa_paged_prefill_causal_alibi_h40_kv40_d128_ps64
+class GqaPagedDecodeW4095H32Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_decode_w4095_h32_ps64)
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "head_dim": 128, "page_size": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+class TestGqaPagedDecodeW4095H32Kv32D128Ps64(GqaPagedDecodeW4095H32Ps64Base):
+    name = "gqa_paged_decode_w4095_h32_kv32_d128_ps64"  # model:olmo-3-7b
+    axes = {"num_kv_heads": 32}
+    sha256 = "54ae6a2fc5fea9242055e2717a85e90dabb6d9da81346f9a6b321c696a4b7ad0"
+
+class TestGqaPagedDecodeW4095H32Kv8D128Ps64(GqaPagedDecodeW4095H32Ps64Base):
+    name = "gqa_paged_decode_w4095_h32_kv8_d128_ps64"  # model:mistral-7b-v0.1
+    axes = {"num_kv_heads": 8}
+    sha256 = "330df775ac050bcfe6c75dfeb00aaa52414a766181c9e9d695be9c737e6f4fa0"
+
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit
+# of the key at j for a query at p, which is 0 for its own key. With n the largest power
+# of 2 up to the number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n,
+# and 2 ** (-4 * (2 * (h - n) + 1) / n) for the others. A query that sees no key gives
+# output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_alibi.
 def reference_gqa_paged_prefill_causal_alibi():
     import math
 
@@ -1451,7 +2062,33 @@ def reference_gqa_paged_prefill_causal_alibi():
     return run
 
 
-# of gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64
+class GqaPagedPrefillCausalAlibiBase(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_alibi)
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"head_dim": 128, "page_size": 64}
+    constants = ("alibi",)
+    ALIBI = True  # "alibi" in the name
+
+# model:mpt-7b, model:bloom-7b1
+class TestGqaPagedPrefillCausalAlibiH32Kv32D128Ps64(GqaPagedPrefillCausalAlibiBase):
+    name = "gqa_paged_prefill_causal_alibi_h32_kv32_d128_ps64"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 32}
+    sha256 = "2e4c72efccb56122cad97c6411a451fb5d28fa466acb08c0d7d97ca569a37581"
+
+class TestGqaPagedPrefillCausalAlibiH40Kv40D128Ps64(GqaPagedPrefillCausalAlibiBase):
+    name = "gqa_paged_prefill_causal_alibi_h40_kv40_d128_ps64"  # model:baichuan2-13b
+    axes = {"num_qo_heads": 40, "num_kv_heads": 40}
+    sha256 = "6426daea3ef7e71af604afea5cf449aa9af847f87a66292279e6a33132657e35"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:grok-1,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64():
     import math
 
@@ -1520,8 +2157,24 @@ def reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64,
-# gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64
+class TestGqaPagedPrefillCausalCap30H48Kv8D128Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64"
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64)
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128, "page_size": 64}
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 30  # "cap30" in the name
+    sha256 = "787c9296ade871fa1c2a1b45b3be6797192a815108d018a4adca7fd2e3f370ab"
+
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50),
+# before mask and softmax. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_prefill_causal_cap50_ps64():
     import math
 
@@ -1590,8 +2243,32 @@ def reference_gqa_paged_prefill_causal_cap50_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64,
-# gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64
+class GqaPagedPrefillCausalCap50Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_ps64)
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"page_size": 64}
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+class TestGqaPagedPrefillCausalCap50H16Kv8D256Ps64(GqaPagedPrefillCausalCap50Ps64Base):
+    name = "gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64"  # model:gemma-2-9b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 8, "head_dim": 256}
+    sha256 = "55ac3349f4153857b6c418be5609de1b8cb87618e5bbc2b6860d23f85058ea0f"
+
+class TestGqaPagedPrefillCausalCap50H32Kv16D128Ps64(GqaPagedPrefillCausalCap50Ps64Base):
+    name = "gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64"  # model:gemma-2-27b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "578f3aef7bf05d27b0d8eb976c6100d6551e7f007ad9261d709445d0bc403948"
+
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a
+# sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_prefill_causal_cap50_w4095_ps64():
     import math
 
@@ -1663,7 +2340,38 @@ def reference_gqa_paged_prefill_causal_cap50_w4095_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 21 more definitions
+class GqaPagedPrefillCausalCap50W4095Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_w4095_ps64)
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"page_size": 64}
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+class TestGqaPagedPrefillCausalCap50W4095H16Kv8D256Ps64(
+    GqaPagedPrefillCausalCap50W4095Ps64Base
+):
+    name = "gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64"  # model:gemma-2-9b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 8, "head_dim": 256}
+    sha256 = "502172ef08349ebaa9eeeafa4e00ae0723cb8cee14dd1f4eb4abfeb5ba0db1bb"
+
+# model:gemma-2-27b
+class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(
+    GqaPagedPrefillCausalCap50W4095Ps64Base
+):
+    name = "gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "133fae46e6597161cea899ab75307cbfbe2daa6d03c60f4fdbdb7f1c45d9b31f"
+
+
+# A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it has no
+# pages. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
+# Tolerances of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 1 more: as of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more.
+# Tolerances of gqa_paged_prefill_causal_h16_kv1_d128_ps64 and 19 more: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_ps64():
     import math
 
@@ -1727,7 +2435,223 @@ def reference_gqa_paged_prefill_causal_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_h16_kv2_d128_ps1 and 9 more definitions
+class GqaPagedPrefillCausalPs64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
+    axes = {"page_size": 64}
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i. Queries, keys, values and output are float16.
+class TestGqaPagedPrefillCausalFp16H32Kv32D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64"  # model:llama-2-7b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16
+    axes = {"num_qo_heads": 32, "num_kv_heads": 32, "head_dim": 128}
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+    sha256 = "4284ec8f420ec4ab8e3d0b954f4a53a875206d001e2fdce7ebc7c86d5ab8ed2f"
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i. Queries, keys, values and output are float16.
+# model:llama-3.1-8b-awq, tp:1
+class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_fp16_h32_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+    sha256 = "47f49805c92bb356ea15fbb61c5922383702da45726e9a2be67f189948ca5e65"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 1
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv1_d128_ps64"  # model:qwen3-235b, tp:4
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "0129d0fcfef8dfa5cecd2c743ae017cfec3924be332cb962ff9250c7b4039321"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+# model:llama-3.1-70b, model:qwen3-32b, tp:4
+class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv2_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
+    sha256 = "88bc1f0ff258c59b7be2ed04fc7d51eb45a091801ec27e972848c0c3f60fb8f4"
+
+# model:qwen3-next-80b-a3b, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "a40f0da43fccd3fb8f000bfc9296c37ef4fac27f9fc978fbc431a63dcb5541d7"
+
+class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv2_d512_ps64"  # model:gemma-4-26b-a4b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
+    sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"  # model:qwen3-14b, tp:2
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "6a90bf7fe6e0c4be08c9a70a03f1efa688dff18bcf98b2530072a41182b3fc05"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"  # model:mixtral-8x22b, tp:2
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "be9e447f94a86ddb7e64ffb082be17c4a5931c48bd763238756c67c37b74ba70"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"  # model:llama-3.2-3b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "d6113f65bffeadcd9e7eb28a8f548b206f14bd9d6e6d6df8d960cf1be9cb0116"
+
+# Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:qwen2.5-7b, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"  # model:gemma-3-27b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "e2f4593214fa1c57e0a963078bbb3ab0b2db7a1de9fa07205d2746cd71a6c4bc"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "4018eeb9bb89e4858a06d97f0c4146f19a05dbdb00e4f688756db4f7eff652fe"
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
+    sha256 = "22d00d0bfde3c9bb6471d7590e0d16d5c3e0f0f670a11a647c896ad2e00b7cde"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"  # model:llama-3.1-8b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "622aababeeec3af35c91ee304cd9d4ea4e3c2ec67c4250c3a88704fdc1a631e2"
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:llama-3.2-1b, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
+
+# Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:qwen3-14b, model:llama-4-scout, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "251df86ca6f4e9ce52666332179e4fc17175c01461fabe4dadfce0c2fee9ed0a"
+
+# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:minimax-m2, model:mixtral-8x22b, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "5edad7bc2dc1bf0000077578a03302969f0641f683715f7c59576c404321cbe2"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"  # model:llama-4-scout, tp:8
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "553a55e3ed88f8a73398dbf9410ae8d8d9c68e8fab84c35583051a63487a0c30"
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:qwen3-235b-a22b, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "e262d188a1fe68f0039ff57039b03a3f801ce5c11f79631dc664f0fa5544a422"
+
+# Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
+# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
+# ... kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"  # model:minimax-m2, tp:8
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "5d47f6e2c9d98a2c6a5f51e53ee232f535893419b29e484a01b27f324f91aef8"
+
+# Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
+# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
+# kv_len - q_len + i.
+# model:glm-4.6, status:unverified, tp:1
+class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "af49af0b49f7cb3c0ca33bce32dc50fd302ed60aac4094f8b18c498a339fadcf"
+
+
+# Grouped-query attention over a paged KV cache, causal prefill: num_qo_heads query
+# heads share num_kv_heads KV heads. A page holds one token. The mask is causal and
+# aligned bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A query
+# that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_ps1():
     import math
 
@@ -1787,8 +2711,84 @@ def reference_gqa_paged_prefill_causal_ps1():
     return run
 
 
-# of gqa_paged_prefill_causal_hnd_h32_kv4_d128_ps64,
-# gqa_paged_prefill_causal_hnd_h32_kv8_d128_ps64
+class GqaPagedPrefillCausalPs1Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
+    axes = {"head_dim": 128, "page_size": 1}
+
+# model:llama-3.1-70b, model:qwen3-32b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
+class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h16_kv2_d128_ps1"
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "dab0ad7825658f21011c4fc7457334894e9d706c82550e0cdd8585269c7bdec7"
+
+# model:qwen3-14b, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
+class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h20_kv4_d128_ps1"
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4}
+    sha256 = "bbe1e86d915660cbfce735a8d2d299eb13cf0188f77c426461e2dc08f0999965"
+
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, model:mixtral-8x22b,
+# tp:2
+class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h24_kv4_d128_ps1"
+    axes = {"num_qo_heads": 24, "num_kv_heads": 4}
+    sha256 = "cbe8049b412e5aad4aea470292c312f4dfc1d169614b6bfd7969f87b7489a9e8"
+
+# model:llama-3.2-3b, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
+# tp:1
+class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h24_kv8_d128_ps1"
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8}
+    sha256 = "ec67f4cf1d9998c0b364b9c546135fbb52abcb3abb0003a82b820b9794e7eb05"
+
+# model:gemma-3-27b, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h32_kv16_d128_ps1"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16}
+    sha256 = "67919d135a9694abec3eaa9470c59d38b94efb531b322984976005a5fb0652ce"
+
+# model:qwen3-30b-a3b, fi_api:flashinfer.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h32_kv4_d128_ps1"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4}
+    sha256 = "d3816d349f6cbb442a15c9e3ed24351e2c99c2ca73ca6ee638c6e43361f33a57"
+
+# model:llama-3.1-8b, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
+# tp:1
+class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "76128230a304062f35c4b0dffe6c479f97f404162731453ef51bac7b79b3deae"
+
+# model:phi-4-14b, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h40_kv10_d128_ps1"
+    axes = {"num_qo_heads": 40, "num_kv_heads": 10}
+    sha256 = "8247fe1bc2e341ded422a8ddf6eb328ce9d3d902c3617ee5e4522e1165324deb"
+
+# model:llama-4-scout, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
+# tp:8
+class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h5_kv1_d128_ps1"
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1}
+    sha256 = "9a85a498f484c350efabae21b885030740976904e14fdce3828ffa81fa84d54b"
+
+# model:minimax-m2, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
+class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedPrefillCausalPs1Base):
+    name = "gqa_paged_prefill_causal_h6_kv1_d128_ps1"
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1}
+    sha256 = "7e48ab508faa77400f55fc429a1af2877e4e234298ec75b61787e437a2a7776b"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. In a page, a head's tokens lie side by side
+# (layout HND). A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_hnd():
     import math
 
@@ -1853,9 +2853,30 @@ def reference_gqa_paged_prefill_causal_hnd():
     return run
 
 
-# of gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64,
-# gqa_paged_prefill_causal_kve4m3_h32_kv8_d128_ps64,
-# gqa_paged_prefill_causal_kve4m3_h64_kv8_d128_ps64
+class GqaPagedPrefillCausalHndBase(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_hnd)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_HND
+    axes = {"num_qo_heads": 32, "head_dim": 128, "page_size": 64}
+
+class TestGqaPagedPrefillCausalHndH32Kv4D128Ps64(GqaPagedPrefillCausalHndBase):
+    name = "gqa_paged_prefill_causal_hnd_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b
+    axes = {"num_kv_heads": 4}
+    sha256 = "2940af75d9dfcaf5a807552c5c1a75bb87df3591241bb2f71afea304fb15aff8"
+
+class TestGqaPagedPrefillCausalHndH32Kv8D128Ps64(GqaPagedPrefillCausalHndBase):
+    name = "gqa_paged_prefill_causal_hnd_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_kv_heads": 8}
+    sha256 = "8af3589a54320e160315fd7052c39f841d6cc3a3efefb06c3ba1ef8971366cfb"
+
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. The cache is stored in 8 bits: keys are
+# k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
+# 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_kve4m3.
 def reference_gqa_paged_prefill_causal_kve4m3():
     import math
 
@@ -1921,8 +2942,38 @@ def reference_gqa_paged_prefill_causal_kve4m3():
     return run
 
 
-# of gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64,
-# gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64
+class GqaPagedPrefillCausalKve4m3Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_kve4m3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3
+    axes = {"head_dim": 128, "page_size": 64}
+    constants = ("kve4m3",)
+    KVE4M3 = True  # "kve4m3" in the name
+
+class TestGqaPagedPrefillCausalKve4m3H32Kv4D128Ps64(GqaPagedPrefillCausalKve4m3Base):
+    name = "gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4}
+    sha256 = "62eaa34fae50ee8b43256e27d27862fe95184a0631b84e02311a5c18b7e38ded"
+
+class TestGqaPagedPrefillCausalKve4m3H32Kv8D128Ps64(GqaPagedPrefillCausalKve4m3Base):
+    name = "gqa_paged_prefill_causal_kve4m3_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "726ba273b88ffcd973ef3d2fc0be8813f9d97054b5d77cee854220f9cf9f89c6"
+
+# model:llama-3.1-70b, model:llama-3.3-70b
+class TestGqaPagedPrefillCausalKve4m3H64Kv8D128Ps64(GqaPagedPrefillCausalKve4m3Base):
+    name = "gqa_paged_prefill_causal_kve4m3_h64_kv8_d128_ps64"
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
+    sha256 = "7d981b9c18c319ac84db95c9c904c6770fceab15b75248d3b8ab58697c523a55"
+
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# 8 KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
+# it has no pages. The mask is causal and aligned bottom-right: query i of q_len stands
+# at key kv_len - q_len + i. Queries and cache are stored in 8 bits, with a scale for
+# each head: queries are q * q_scale, keys are k_cache * k_scale, values are v_cache *
+# v_scale. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_paged_decode_qe4m3_kve4m3.
 def reference_gqa_paged_prefill_causal_qe4m3_kve4m3():
     import math
 
@@ -1989,7 +3040,40 @@ def reference_gqa_paged_prefill_causal_qe4m3_kve4m3():
     return run
 
 
-# of gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64
+class GqaPagedPrefillCausalQe4m3Kve4m3Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_qe4m3_kve4m3)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3
+    axes = {"num_kv_heads": 8, "head_dim": 128, "page_size": 64}
+    constants = ("kve4m3", "qe4m3")
+    KVE4M3 = True  # "kve4m3" in the name
+    QE4M3 = True  # "qe4m3" in the name
+
+# model:llama-3.1-8b
+class TestGqaPagedPrefillCausalQe4m3Kve4m3H32Kv8D128Ps64(
+    GqaPagedPrefillCausalQe4m3Kve4m3Base
+):
+    name = "gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64"
+    axes = {"num_qo_heads": 32}
+    sha256 = "bd57b44ff8791eaec6ac13a3a05121865ce93bb918c5e8df4e1ebd3686ac2c36"
+
+# model:llama-3.1-70b, model:llama-3.3-70b
+class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(
+    GqaPagedPrefillCausalQe4m3Kve4m3Base
+):
+    name = "gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64"
+    axes = {"num_qo_heads": 64}
+    sha256 = "4b16bd0905e2ae592adcd7e6b7393ed9f2499c537c336ae20b05968378c26f5f"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
+# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
+# key gives output 0 and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_sink():
     import math
 
@@ -2059,7 +3143,24 @@ def reference_gqa_paged_prefill_causal_sink():
     return run
 
 
-# of gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64
+class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64"
+    reference = staticmethod(reference_gqa_paged_prefill_causal_sink)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    sha256 = "9f8f770a90749d4324824293fabe437f84ec0af1d60467de9e0b5b0618869b29"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
+# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
+# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
+# and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_sink_w127():
     import math
 
@@ -2133,8 +3234,23 @@ def reference_gqa_paged_prefill_causal_sink_w127():
     return run
 
 
-# of gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64,
-# gqa_paged_prefill_causal_w1023_h32_kv16_d256_ps64
+class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
+    name = "gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64"
+    reference = staticmethod(reference_gqa_paged_prefill_causal_sink_w127)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 127  # "w127" in the name
+    sha256 = "af58a0c649cdb497f4c19bb2d28633b0a07dd32719255bb3ea9ac007970dc87e"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
+# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64():
     import math
 
@@ -2203,8 +3319,36 @@ def reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64():
     return run
 
 
-# of gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64,
-# gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64
+class GqaPagedPrefillCausalW1023H32Kv16Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64)
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "page_size": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+class TestGqaPagedPrefillCausalW1023H32Kv16D128Ps64(
+    GqaPagedPrefillCausalW1023H32Kv16Ps64Base
+):
+    name = "gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64"  # model:gemma-3-27b
+    axes = {"head_dim": 128}
+    sha256 = "b02481ab2808d60a0c2874f2fca0f35812c0c18f75209706eea29d828f477a4d"
+
+class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(
+    GqaPagedPrefillCausalW1023H32Kv16Ps64Base
+):
+    name = "gqa_paged_prefill_causal_w1023_h32_kv16_d256_ps64"  # model:gemma-4-31b
+    axes = {"head_dim": 256}
+    sha256 = "9a7ec2f4300337aa9ce0b99bc8079ffc0f5cd07155b072c3b4ebcdb6e1ff3b88"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a
+# sliding window of 4096. A query that sees no key gives output 0 and lse -inf. lse is
+# base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_causal_w4095_h32_ps64():
     import math
 
@@ -2273,9 +3417,36 @@ def reference_gqa_paged_prefill_causal_w4095_h32_ps64():
     return run
 
 
-# of gqa_paged_prefill_custom_mask_h32_kv8_d128_ps64,
-# gqa_paged_prefill_custom_mask_h64_kv4_d128_ps64,
-# gqa_paged_prefill_custom_mask_h64_kv8_d128_ps64
+class GqaPagedPrefillCausalW4095H32Ps64Base(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_causal_w4095_h32_ps64)
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "head_dim": 128, "page_size": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+class TestGqaPagedPrefillCausalW4095H32Kv32D128Ps64(
+    GqaPagedPrefillCausalW4095H32Ps64Base
+):
+    name = "gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64"  # model:olmo-3-7b
+    axes = {"num_kv_heads": 32}
+    sha256 = "75c74e5d927cfc458951dd681c1ca29f55c2c26aa11f56e797be95e3686c7348"
+
+class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(
+    GqaPagedPrefillCausalW4095H32Ps64Base
+):
+    name = "gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64"  # model:mistral-7b-v0.1
+    axes = {"num_kv_heads": 8}
+    sha256 = "cc19a8a10f9128e663a51250a4c6e9cb363283cce11361a6bcb61d2b62774f85"
+
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. Query i of a sequence sees its key j where element i *
+# kv_len + j of the sequence's part of custom_mask is true; there is no other mask. So
+# the tokens of a tree are verified at once, each seeing its ancestors. A query that
+# sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_custom_mask():
     import math
 
@@ -2341,7 +3512,37 @@ def reference_gqa_paged_prefill_custom_mask():
     return run
 
 
-# of gqa_paged_prefill_noncausal_h32_kv8_d128_ps64
+class GqaPagedPrefillCustomMaskBase(GqaPagedTests):
+    reference = staticmethod(reference_gqa_paged_prefill_custom_mask)
+    interface = INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK
+    axes = {"head_dim": 128, "page_size": 64}
+    constants = ("custom_mask",)
+    CUSTOM_MASK = True  # "custom" in the name
+
+class TestGqaPagedPrefillCustomMaskH32Kv8D128Ps64(GqaPagedPrefillCustomMaskBase):
+    name = "gqa_paged_prefill_custom_mask_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "ec08020ae5ce46c3f3a4cae689773aee732683235cc4375551ad43a826247865"
+
+class TestGqaPagedPrefillCustomMaskH64Kv4D128Ps64(GqaPagedPrefillCustomMaskBase):
+    name = "gqa_paged_prefill_custom_mask_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4}
+    sha256 = "3ccd421df38ade6c95d7fae470009bea50aff7e9dee0ca2cb8508591873bb557"
+
+# model:llama-3.1-70b, model:llama-3.3-70b
+class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedPrefillCustomMaskBase):
+    name = "gqa_paged_prefill_custom_mask_h64_kv8_d128_ps64"
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
+    sha256 = "55bae3192e1bb2050990147bd087c781cf73407b6ed66a971e3fbfcef2e79671"
+
+
+# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
+# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
+# has no pages. There is no mask: every query sees all keys. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:llama-3.2-11b-vision,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
 def reference_gqa_paged_prefill_noncausal():
     import math
 
@@ -2396,2052 +3597,16 @@ def reference_gqa_paged_prefill_noncausal():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
-    """What the tests of gqa_paged share."""
-
-    op_type = "gqa_paged"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. ALiBi adds slope * (j - p)
-# to the scaled logit of the key at j for a query at p, which is 0 for its own key. With
-# n the largest power of 2 up to the number of query heads, slope is 2 ** (-8 * (h + 1)
-# / n) for head h < n, and 2 ** (-4 * (2 * (h - n) + 1) / n) for the others. A query
-# that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:mpt-7b, model:bloom-7b1,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeAlibiH32Kv32D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_alibi_h32_kv32_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_alibi)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("alibi",)
-    ALIBI = True  # "alibi" in the name
-    sha256 = "7d9f110eca5d32d63bf903d4aab4dcb22dfa765779d473952bff91ccf6de80e9"
-
-
-# Grouped-query attention over a paged KV cache, decode: 40 query heads share 40 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. ALiBi adds slope * (j - p)
-# to the scaled logit of the key at j for a query at p, which is 0 for its own key. With
-# n the largest power of 2 up to the number of query heads, slope is 2 ** (-8 * (h + 1)
-# / n) for head h < n, and 2 ** (-4 * (2 * (h - n) + 1) / n) for the others. A query
-# that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:baichuan2-13b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeAlibiH40Kv40D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_alibi_h40_kv40_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_alibi)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 40
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("alibi",)
-    ALIBI = True  # "alibi" in the name
-    sha256 = "a49f02fe6c3ec0d91a166303535066c914f2ae9d4f7cc67ace968bbb080b719e"
-
-
-# Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 30
-# * tanh(l / 30), before mask and softmax. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:grok-1,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeCap30H48Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_cap30_h48_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_cap30_h48_kv8_ps64)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 30  # "cap30" in the name
-    sha256 = "91a95c5632574a78885c8aa447939891906039fcd68db8b092627026b6850a7d"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 50
-# * tanh(l / 50), before mask and softmax. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:gemma-2-9b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeCap50H16Kv8D256Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_cap50_h16_kv8_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_cap50_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "bde5214106f10353b199331b4545ef6796af7129a14b84003a2ff81b25258ba9"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A scaled logit l becomes 50
-# * tanh(l / 50), before mask and softmax. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:gemma-2-27b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeCap50H32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_cap50_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_cap50_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "2d89784bb732fdf3856955aee640c626a33cdddee484e4a8d7dd01883fee29d0"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 4095 ... p, a sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50),
-# before mask and softmax. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:decode, model:gemma-2-9b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeCap50W4095H16Kv8D256Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_cap50_w4095_h16_kv8_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_cap50_w4095_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    constants = ("window_left", "logits_soft_cap")
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "3bbcbb44ff2e2e43da7397cad0f865d572527391b9a353f6c7e348225eb5f4a4"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 4095 ... p, a sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50),
-# before mask and softmax. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:decode, model:gemma-2-27b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_cap50_w4095_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_cap50_w4095_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left", "logits_soft_cap")
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "8f65c8dd0a781d1fcb50d31f545e04aa5850b4c9334724c2331f360bbf931678"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. Queries, keys, values and
-# output are float16. A query that sees no key gives output 0 and lse -inf. lse is base
-# 2.
-# stage:decode, model:llama-2-7b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeFp16H32Kv32D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_fp16_h32_kv32_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_FP16
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("fp16",)
-    FP16 = True  # "fp16" in the name
-    sha256 = "ace5cf4443b2a3897b5894bf4dad32f0ee27930a508555e0fcc27efb25b4186c"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. Queries, keys, values and
-# output are float16. A query that sees no key gives output 0 and lse -inf. lse is base
-# 2.
-# stage:decode, model:llama-3.1-8b-awq,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_fp16_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_FP16
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("fp16",)
-    FP16 = True  # "fp16" in the name
-    sha256 = "be870a8f8b377215c1fbfe9b51c55460347c75c98f24ffd6bcea17ca2cdc48af"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:llama-3.1-70b, model:qwen3-32b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:4
-class TestGqaPagedDecodeH16Kv2D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h16_kv2_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "3b10bd718ac4e71d17d26c352d26ee8735d1df7764078d81bd7a33a17bb2b1f4"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-70b, model:qwen3-32b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:4
-class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h16_kv2_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "e2071f3042006c4685df51d549222f1af03493e5ac6f0b820ef5fe503ddc1523"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen3-next-80b-a3b, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h16_kv2_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    sha256 = "55b066721c5d165d0af5c41f7a5f9a414f2c53b96aa475ba8eb889ba8973aa59"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:gemma-4-26b-a4b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h16_kv2_d512_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 512
-    PAGE_SIZE = 64
-    sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
-
-
-# Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:qwen3-14b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
-class TestGqaPagedDecodeH20Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h20_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "b5d7713e06b823c42d4568b12e26ff211bbf70ccd6fb3f7d117c9f2699e28fa0"
-
-
-# Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen3-14b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
-class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h20_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "550d9753f47832858c5edbe5d1c1445175830c1f48b32325643659d6e991e893"
-
-
-# Grouped-query attention over a paged KV cache, decode: 24 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:mixtral-8x22b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
-class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h24_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "6fcb964062414092c22cfd1e3f575de29436ce9d5d715460c26d0eb02cfdfbd4"
-
-
-# Grouped-query attention over a paged KV cache, decode: 24 query heads share 8 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:llama-3.2-3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH24Kv8D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h24_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "a44a405b25c6a345fc5b394a9b2fd75a913f6fe50100e46e9b4e379fbd7a30c0"
-
-
-# Grouped-query attention over a paged KV cache, decode: 24 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.2-3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h24_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "2cfad11d04467c51cca8ed2246ccb8cb0f8f3fb66d2d614ce499c9d8b6b81760"
-
-
-# Grouped-query attention over a paged KV cache, decode: 28 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen2.5-7b, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h28_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 28
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:gemma-3-27b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv16D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv16_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "515f1327b25bb97e60f2cefbaf52bddb4d65e954ff134c8c342367e3ac2048fe"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:gemma-3-27b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "08af977181700e0ff847d9a021d246dbf95a964813239acd41ae54313dcd1fce"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "37218afaf9a1a011c501ff635b50a16e761e5ce73110ee71a5bdbb2f5c2fff22"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "dce97cb15e6789f2c78ea30e4a8a3d450e69e7ba4520da4f03eb0419a016eaff"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:gemma-4-31b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv4_d512_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 512
-    PAGE_SIZE = 64
-    sha256 = "197c667124cacee0e0627b406bdae72344c22ac43ffdadeb7000412e52730daf"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv8D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "7ad169041910405147e7c0237768baedacfa674e0215a12762092d12b933d6ee"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "0e18dc7400f02ad8751a3aaf879910d007903d2c11f6770b2bc2b764ef02fcb4"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.2-1b, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h32_kv8_d64_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    sha256 = "bdde1d734382944f396e47693e45c97f0a44ed1f9d7c2b6bb8264190b4186e68"
-
-
-# Grouped-query attention over a paged KV cache, decode: 40 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen3-14b, model:llama-4-scout, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h40_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "71a2374f61e8d96022da664f5a45e52277d0ea75f1bb3de5e07b7df0d7863cdf"
-
-
-# Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:mixtral-8x22b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH48Kv8D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h48_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "758788e5636ffd58f83bd109414f4739bd5b02940a7e0870961d4303941452f3"
-
-
-# Grouped-query attention over a paged KV cache, decode: 48 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:minimax-m2, model:mixtral-8x22b, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h48_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "308c405423a3b8fbca986913141ba16f6907ff390cd5fcad31c17b3c7bfe1232"
-
-
-# Grouped-query attention over a paged KV cache, decode: 5 query heads share 1 KV heads.
-# A page holds one token. A sequence without keys gives output 0 and lse -inf. lse is
-# base 2.
-# stage:decode, model:llama-4-scout,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedDecodeH5Kv1D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h5_kv1_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 5
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "3ea97958f11d9a15a5b53ea16a3840bf8cbfbcd77c027c244e010c0971ae1463"
-
-
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen3-235b-a22b, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h64_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "fb444558910e58a4d4cbc36d2f96920ee86648dede6a245571cf0eb9d98546fe"
-
-
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b,
-# status:unverified, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "812dba82456166fca871dcfc5f5e21b9ae483eade5f28461c6716227778bd505"
-
-
-# Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
-# A page holds one token. A sequence without keys gives output 0 and lse -inf. lse is
-# base 2.
-# stage:decode, model:minimax-m2,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_h6_kv1_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_gqa_paged_decode_ps1)
-    NUM_QO_HEADS = 6
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "8593863aa7d59c97bcc818d059de116f5f6f3050f00124c6f0534656cdf6a1df"
-
-
-# Grouped-query attention over a paged KV cache, decode: 6 query heads share 1 KV heads.
-# A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it has no
-# pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:minimax-m2,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h6_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 6
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
-
-
-# Grouped-query attention over a paged KV cache, decode: 96 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:glm-4.6, status:unverified,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_h96_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_ps64)
-    NUM_QO_HEADS = 96
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "224b8e2f9fdffe518b2be36a128cc50ffec1abc69eb7d61f45d7ca3676bfb32b"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. In a page, a head's tokens
-# lie side by side (layout HND). A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeHndH32Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_hnd_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_HND
-    reference = staticmethod(reference_gqa_paged_decode_hnd)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "09c55180129047f744934d06e16159e4b98ba8fc33ae6027ed2ed21b6e047f16"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. In a page, a head's tokens
-# lie side by side (layout HND). A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeHndH32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_hnd_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_HND
-    reference = staticmethod(reference_gqa_paged_decode_hnd)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "697b32358edc8507756e3d5912e111a70cf928f0e3ba4ca4a18bb2b1abedfc95"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. The cache is stored in 8
-# bits: keys are k_cache * k_scale, values are v_cache * v_scale. A query that sees no
-# key gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeKve4m3H32Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_kve4m3_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_KVE4M3
-    reference = staticmethod(reference_gqa_paged_decode_kve4m3)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3",)
-    KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "f851c47a01c5b152c595ed86ae628dac1972f9513f8e093a06ca140f6786139d"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. The cache is stored in 8
-# bits: keys are k_cache * k_scale, values are v_cache * v_scale. A query that sees no
-# key gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeKve4m3H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_KVE4M3
-    reference = staticmethod(reference_gqa_paged_decode_kve4m3)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3",)
-    KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "61810fe98d14e760a376f11934625dad38ffed5fc489b8b355acbb65684b0490"
-
-
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. The cache is stored in 8
-# bits: keys are k_cache * k_scale, values are v_cache * v_scale. A query that sees no
-# key gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-70b, model:llama-3.3-70b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_kve4m3_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_KVE4M3
-    reference = staticmethod(reference_gqa_paged_decode_kve4m3)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3",)
-    KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "36f12c10271ad9e46e91e6385379e5cdec39656637375c1d911f22c4857eabd0"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. Queries and cache are
-# stored in 8 bits, with a scale for each head: queries are q * q_scale, keys are
-# k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
-# 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3
-    reference = staticmethod(reference_gqa_paged_decode_qe4m3_kve4m3)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3", "qe4m3")
-    KVE4M3 = True  # "kve4m3" in the name
-    QE4M3 = True  # "qe4m3" in the name
-    sha256 = "340183b66c91be69f6006c57a964fd9d16ec8bee5da734b24af35e67c10188b4"
-
-
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. Queries and cache are
-# stored in 8 bits, with a scale for each head: queries are q * q_scale, keys are
-# k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
-# 0 and lse -inf. lse is base 2.
-# stage:decode, model:llama-3.1-70b, model:llama-3.3-70b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_qe4m3_kve4m3_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3
-    reference = staticmethod(reference_gqa_paged_decode_qe4m3_kve4m3)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3", "qe4m3")
-    KVE4M3 = True  # "kve4m3" in the name
-    QE4M3 = True  # "qe4m3" in the name
-    sha256 = "c3d9c45521f1483c203bf2062cb6bb9cdece8df8b6f13dd63652bcff4235b81b"
-
-
-# Grouped-query attention over a paged KV cache, decode: 16 query heads share 2 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
-# return_lse output is the one value. Solutions are installed under the name without
-# return_lse.
-# stage:decode, model:llama-3.1-70b, model:qwen3-32b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:4
-class TestGqaPagedDecodeReturnLseH16Kv2D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_return_lse_h16_kv2_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
-    reference = staticmethod(reference_gqa_paged_decode_return_lse)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "e134748067b691bcee47f2b55a61de44ff35122c72c11aa56b574dcf2368a140"
-
-
-# Grouped-query attention over a paged KV cache, decode: 20 query heads share 4 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
-# return_lse output is the one value. Solutions are installed under the name without
-# return_lse.
-# stage:decode, model:qwen3-14b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:2
-class TestGqaPagedDecodeReturnLseH20Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_return_lse_h20_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
-    reference = staticmethod(reference_gqa_paged_decode_return_lse)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "5eeb5dbfa4cc6f38b9ba54bdecb5c3c9b54446afc4b63870d17ddda3440b9cd5"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 4 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
-# return_lse output is the one value. Solutions are installed under the name without
-# return_lse.
-# stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeReturnLseH32Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_return_lse_h32_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
-    reference = staticmethod(reference_gqa_paged_decode_return_lse)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "c711f5159882003b118a5ea265dac769b7757998f93cdedad49871b700da993a"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
-# return_lse output is the one value. Solutions are installed under the name without
-# return_lse.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedTests):
-    name = "gqa_paged_decode_return_lse_h32_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_DECODE_RETURN_LSE
-    reference = staticmethod(reference_gqa_paged_decode_return_lse)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "351eafd7758a4d08f10693c7b098fbf7d6aabfa3157326a0845fed9dec47c259"
-
-
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A head's sink is one more
-# logit, natural and unscaled, whose value is zero: it adds to the sum of exponentials,
-# and to lse. A query that sees no key gives output 0 and the lse of its sink. lse is
-# base 2.
-# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_sink_h64_kv8_d64_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_SINK
-    reference = staticmethod(reference_gqa_paged_decode_sink)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    sha256 = "6cd0a25a0104b04eff3601e0c1e15419411fe68cc98e5aa65bd7d8451fb10946"
-
-
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 127 ... p, a sliding window of 128. A head's sink is one more logit, natural and
-# unscaled, whose value is zero: it adds to the sum of exponentials, and to lse. A query
-# that sees no key gives output 0 and the lse of its sink. lse is base 2.
-# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_SINK
-    reference = staticmethod(reference_gqa_paged_decode_sink_w127)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 127  # "w127" in the name
-    sha256 = "253d91bd0bf8eb5c5ea9ff61cac036bf2485837e3af7a0e91c683af785747f15"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:gemma-3-27b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeW1023H32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_w1023_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_w1023_h32_kv16_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "81b0b4a03b334af78b62448274e0810c8a023b906b160fc9ee7a806c4d5b9dff"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:gemma-4-31b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_w1023_h32_kv16_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_w1023_h32_kv16_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "5c68f7f9bfba2af57cd8a590033928de06577a6843c068ad2606a84bcf582b55"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 32 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 4095 ... p, a sliding window of 4096. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:olmo-3-7b,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeW4095H32Kv32D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_w4095_h32_kv32_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_w4095_h32_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "54ae6a2fc5fea9242055e2717a85e90dabb6d9da81346f9a6b321c696a4b7ad0"
-
-
-# Grouped-query attention over a paged KV cache, decode: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 4095 ... p, a sliding window of 4096. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:decode, model:mistral-7b-v0.1,
-# fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedDecodeW4095H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_w4095_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_gqa_paged_decode_w4095_h32_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "330df775ac050bcfe6c75dfeb00aaa52414a766181c9e9d695be9c737e6f4fa0"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit of the key at j
-# for a query at p, which is 0 for its own key. With n the largest power of 2 up to the
-# number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 *
-# (2 * (h - n) + 1) / n) for the others. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:mpt-7b, model:bloom-7b1,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalAlibiH32Kv32D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_alibi_h32_kv32_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_alibi)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("alibi",)
-    ALIBI = True  # "alibi" in the name
-    sha256 = "2e4c72efccb56122cad97c6411a451fb5d28fa466acb08c0d7d97ca569a37581"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 40 query heads share 40 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit of the key at j
-# for a query at p, which is 0 for its own key. With n the largest power of 2 up to the
-# number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 *
-# (2 * (h - n) + 1) / n) for the others. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:baichuan2-13b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalAlibiH40Kv40D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_alibi_h40_kv40_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_alibi)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 40
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("alibi",)
-    ALIBI = True  # "alibi" in the name
-    sha256 = "6426daea3ef7e71af604afea5cf449aa9af847f87a66292279e6a33132657e35"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
-# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:grok-1,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalCap30H48Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_cap30_h48_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 30  # "cap30" in the name
-    sha256 = "787c9296ade871fa1c2a1b45b3be6797192a815108d018a4adca7fd2e3f370ab"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
-# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-9b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalCap50H16Kv8D256Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_cap50_h16_kv8_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "55ac3349f4153857b6c418be5609de1b8cb87618e5bbc2b6860d23f85058ea0f"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
-# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalCap50H32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_cap50_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "578f3aef7bf05d27b0d8eb976c6100d6551e7f007ad9261d709445d0bc403948"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
-# that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-9b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalCap50W4095H16Kv8D256Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_cap50_w4095_h16_kv8_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_w4095_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    constants = ("window_left", "logits_soft_cap")
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "502172ef08349ebaa9eeeafa4e00ae0723cb8cee14dd1f4eb4abfeb5ba0db1bb"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
-# that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_cap50_w4095_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_cap50_w4095_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left", "logits_soft_cap")
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "133fae46e6597161cea899ab75307cbfbe2daa6d03c60f4fdbdb7f1c45d9b31f"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries, keys, values and output are float16. A query that
-# sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-2-7b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalFp16H32Kv32D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("fp16",)
-    FP16 = True  # "fp16" in the name
-    sha256 = "4284ec8f420ec4ab8e3d0b954f4a53a875206d001e2fdce7ebc7c86d5ab8ed2f"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries, keys, values and output are float16. A query that
-# sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b-awq,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_fp16_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("fp16",)
-    FP16 = True  # "fp16" in the name
-    sha256 = "47f49805c92bb356ea15fbb61c5922383702da45726e9a2be67f189948ca5e65"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 1
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:qwen3-235b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
-class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h16_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "0129d0fcfef8dfa5cecd2c743ae017cfec3924be332cb962ff9250c7b4039321"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-70b, model:qwen3-32b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
-class TestGqaPagedPrefillCausalH16Kv2D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h16_kv2_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "dab0ad7825658f21011c4fc7457334894e9d706c82550e0cdd8585269c7bdec7"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-3.1-70b, model:qwen3-32b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:4
-class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h16_kv2_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "88bc1f0ff258c59b7be2ed04fc7d51eb45a091801ec27e972848c0c3f60fb8f4"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen3-next-80b-a3b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    sha256 = "a40f0da43fccd3fb8f000bfc9296c37ef4fac27f9fc978fbc431a63dcb5541d7"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:gemma-4-26b-a4b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h16_kv2_d512_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 512
-    PAGE_SIZE = 64
-    sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:qwen3-14b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
-class TestGqaPagedPrefillCausalH20Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h20_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "bbe1e86d915660cbfce735a8d2d299eb13cf0188f77c426461e2dc08f0999965"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:qwen3-14b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:2
-class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "6a90bf7fe6e0c4be08c9a70a03f1efa688dff18bcf98b2530072a41182b3fc05"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
-# model:mixtral-8x22b, tp:2
-class TestGqaPagedPrefillCausalH24Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h24_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "cbe8049b412e5aad4aea470292c312f4dfc1d169614b6bfd7969f87b7489a9e8"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper,
-# model:mixtral-8x22b, tp:2
-class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "be9e447f94a86ddb7e64ffb082be17c4a5931c48bd763238756c67c37b74ba70"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.2-3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH24Kv8D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h24_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "ec67f4cf1d9998c0b364b9c546135fbb52abcb3abb0003a82b820b9794e7eb05"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-3.2-3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "d6113f65bffeadcd9e7eb28a8f548b206f14bd9d6e6d6df8d960cf1be9cb0116"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen2.5-7b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 28
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-3-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv16D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv16_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "67919d135a9694abec3eaa9470c59d38b94efb531b322984976005a5fb0652ce"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:gemma-3-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "e2f4593214fa1c57e0a963078bbb3ab0b2db7a1de9fa07205d2746cd71a6c4bc"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:qwen3-30b-a3b,
-# fi_api:flashinfer.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv4D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv4_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "d3816d349f6cbb442a15c9e3ed24351e2c99c2ca73ca6ee638c6e43361f33a57"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:qwen3-30b-a3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "4018eeb9bb89e4858a06d97f0c4146f19a05dbdb00e4f688756db4f7eff652fe"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:gemma-4-31b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv4_d512_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 512
-    PAGE_SIZE = 64
-    sha256 = "22d00d0bfde3c9bb6471d7590e0d16d5c3e0f0f670a11a647c896ad2e00b7cde"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv8D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "76128230a304062f35c4b0dffe6c479f97f404162731453ef51bac7b79b3deae"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "622aababeeec3af35c91ee304cd9d4ea4e3c2ec67c4250c3a88704fdc1a631e2"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:llama-3.2-1b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 40 query heads share 10
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:phi-4-14b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH40Kv10D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h40_kv10_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 10
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "8247fe1bc2e341ded422a8ddf6eb328ce9d3d902c3617ee5e4522e1165324deb"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen3-14b, model:llama-4-scout, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "251df86ca6f4e9ce52666332179e4fc17175c01461fabe4dadfce0c2fee9ed0a"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:minimax-m2, model:mixtral-8x22b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "5edad7bc2dc1bf0000077578a03302969f0641f683715f7c59576c404321cbe2"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:llama-4-scout,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedPrefillCausalH5Kv1D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h5_kv1_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 5
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "9a85a498f484c350efabae21b885030740976904e14fdce3828ffa81fa84d54b"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-4-scout,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 5
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "553a55e3ed88f8a73398dbf9410ae8d8d9c68e8fab84c35583051a63487a0c30"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen3-235b-a22b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b,
-# status:unverified, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "e262d188a1fe68f0039ff57039b03a3f801ce5c11f79631dc664f0fa5544a422"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
-# KV heads. A page holds one token. The mask is causal and aligned bottom-right: query i
-# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
-# and lse -inf. lse is base 2.
-# stage:prefill, model:minimax-m2,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h6_kv1_d128_ps1"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 6
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 1
-    sha256 = "7e48ab508faa77400f55fc429a1af2877e4e234298ec75b61787e437a2a7776b"
-
-
-# Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
-# KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where
-# it has no pages. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:minimax-m2,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:8
-class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 6
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "5d47f6e2c9d98a2c6a5f51e53ee232f535893419b29e484a01b27f324f91aef8"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:glm-4.6, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 96
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "af49af0b49f7cb3c0ca33bce32dc50fd302ed60aac4094f8b18c498a339fadcf"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. In a page, a head's tokens lie side by side (layout HND). A
-# query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:qwen3-30b-a3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalHndH32Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_hnd_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_HND
-    reference = staticmethod(reference_gqa_paged_prefill_causal_hnd)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "2940af75d9dfcaf5a807552c5c1a75bb87df3591241bb2f71afea304fb15aff8"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. In a page, a head's tokens lie side by side (layout HND). A
-# query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalHndH32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_hnd_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_HND
-    reference = staticmethod(reference_gqa_paged_prefill_causal_hnd)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "8af3589a54320e160315fd7052c39f841d6cc3a3efefb06c3ba1ef8971366cfb"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. The cache is stored in 8 bits: keys are k_cache * k_scale,
-# values are v_cache * v_scale. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:qwen3-30b-a3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalKve4m3H32Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3
-    reference = staticmethod(reference_gqa_paged_prefill_causal_kve4m3)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3",)
-    KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "62eaa34fae50ee8b43256e27d27862fe95184a0631b84e02311a5c18b7e38ded"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. The cache is stored in 8 bits: keys are k_cache * k_scale,
-# values are v_cache * v_scale. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalKve4m3H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_kve4m3_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3
-    reference = staticmethod(reference_gqa_paged_prefill_causal_kve4m3)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3",)
-    KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "726ba273b88ffcd973ef3d2fc0be8813f9d97054b5d77cee854220f9cf9f89c6"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. The cache is stored in 8 bits: keys are k_cache * k_scale,
-# values are v_cache * v_scale. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalKve4m3H64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_kve4m3_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3
-    reference = staticmethod(reference_gqa_paged_prefill_causal_kve4m3)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3",)
-    KVE4M3 = True  # "kve4m3" in the name
-    sha256 = "7d981b9c18c319ac84db95c9c904c6770fceab15b75248d3b8ab58697c523a55"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries and cache are stored in 8 bits, with a scale for each
-# head: queries are q * q_scale, keys are k_cache * k_scale, values are v_cache *
-# v_scale. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalQe4m3Kve4m3H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3
-    reference = staticmethod(reference_gqa_paged_prefill_causal_qe4m3_kve4m3)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3", "qe4m3")
-    KVE4M3 = True  # "kve4m3" in the name
-    QE4M3 = True  # "qe4m3" in the name
-    sha256 = "bd57b44ff8791eaec6ac13a3a05121865ce93bb918c5e8df4e1ebd3686ac2c36"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries and cache are stored in 8 bits, with a scale for each
-# head: queries are q * q_scale, keys are k_cache * k_scale, values are v_cache *
-# v_scale. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_qe4m3_kve4m3_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3
-    reference = staticmethod(reference_gqa_paged_prefill_causal_qe4m3_kve4m3)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("kve4m3", "qe4m3")
-    KVE4M3 = True  # "kve4m3" in the name
-    QE4M3 = True  # "qe4m3" in the name
-    sha256 = "4b16bd0905e2ae592adcd7e6b7393ed9f2499c537c336ae20b05968378c26f5f"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
-# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
-# key gives output 0 and the lse of its sink. lse is base 2.
-# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
-    reference = staticmethod(reference_gqa_paged_prefill_causal_sink)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    sha256 = "9f8f770a90749d4324824293fabe437f84ec0af1d60467de9e0b5b0618869b29"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
-# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
-# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
-# and the lse of its sink. lse is base 2.
-# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
-    reference = staticmethod(reference_gqa_paged_prefill_causal_sink_w127)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 127  # "w127" in the name
-    sha256 = "af58a0c649cdb497f4c19bb2d28633b0a07dd32719255bb3ea9ac007970dc87e"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
-# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-3-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalW1023H32Kv16D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_w1023_h32_kv16_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "b02481ab2808d60a0c2874f2fca0f35812c0c18f75209706eea29d828f477a4d"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
-# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-4-31b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_w1023_h32_kv16_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "9a7ec2f4300337aa9ce0b99bc8079ffc0f5cd07155b072c3b4ebcdb6e1ff3b88"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:olmo-3-7b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalW4095H32Kv32D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_w4095_h32_kv32_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_w4095_h32_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "75c74e5d927cfc458951dd681c1ca29f55c2c26aa11f56e797be95e3686c7348"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:mistral-7b-v0.1,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_w4095_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    reference = staticmethod(reference_gqa_paged_prefill_causal_w4095_h32_ps64)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "cc19a8a10f9128e663a51250a4c6e9cb363283cce11361a6bcb61d2b62774f85"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. Query i of a sequence sees its key j where element i * kv_len + j of the
-# sequence's part of custom_mask is true; there is no other mask. So the tokens of a
-# tree are verified at once, each seeing its ancestors. A query that sees no key gives
-# output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCustomMaskH32Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_custom_mask_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK
-    reference = staticmethod(reference_gqa_paged_prefill_custom_mask)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("custom_mask",)
-    CUSTOM_MASK = True  # "custom" in the name
-    sha256 = "ec08020ae5ce46c3f3a4cae689773aee732683235cc4375551ad43a826247865"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. Query i of a sequence sees its key j where element i * kv_len + j of the
-# sequence's part of custom_mask is true; there is no other mask. So the tokens of a
-# tree are verified at once, each seeing its ancestors. A query that sees no key gives
-# output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:qwen3-235b-a22b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCustomMaskH64Kv4D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_custom_mask_h64_kv4_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK
-    reference = staticmethod(reference_gqa_paged_prefill_custom_mask)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("custom_mask",)
-    CUSTOM_MASK = True  # "custom" in the name
-    sha256 = "3ccd421df38ade6c95d7fae470009bea50aff7e9dee0ca2cb8508591873bb557"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. Query i of a sequence sees its key j where element i * kv_len + j of the
-# sequence's part of custom_mask is true; there is no other mask. So the tokens of a
-# tree are verified at once, each seeing its ancestors. A query that sees no key gives
-# output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_custom_mask_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK
-    reference = staticmethod(reference_gqa_paged_prefill_custom_mask)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    constants = ("custom_mask",)
-    CUSTOM_MASK = True  # "custom" in the name
-    sha256 = "55bae3192e1bb2050990147bd087c781cf73407b6ed66a971e3fbfcef2e79671"
-
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. There is no mask: every query sees all keys. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.2-11b-vision,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
 class TestGqaPagedPrefillNoncausalH32Kv8D128Ps64(GqaPagedTests):
     name = "gqa_paged_prefill_noncausal_h32_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
     reference = staticmethod(reference_gqa_paged_prefill_noncausal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128, "page_size": 64}
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
     sha256 = "ea22fc483bb1b4ea86ae58d654a6203e49f39773354cfbda0c3bc4d8d63b102d"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ from generator.running.harness import (
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.oracle, generator.ops.attention.variant
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.attention.relations
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 
@@ -82,6 +87,17 @@ def flashinfer_ground_truth(
     )
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_GQA_RAGGED_PREFILL = Interface(
@@ -97,10 +113,7 @@ INTERFACE_GQA_RAGGED_PREFILL = Interface(
         "output": "bfloat16[total_q, num_qo_heads, head_dim]",
         "lse": "float32[total_q, num_qo_heads]",
     },
-    constraints=(
-        "total_q == qo_indptr[-1].item()",
-        "total_kv == kv_indptr[-1].item()",
-    ),
+    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
 INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16 = Interface(
     inputs={
@@ -115,10 +128,7 @@ INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16 = Interface(
         "output": "float16[total_q, num_qo_heads, head_dim]",
         "lse": "float32[total_q, num_qo_heads]",
     },
-    constraints=(
-        "total_q == qo_indptr[-1].item()",
-        "total_kv == kv_indptr[-1].item()",
-    ),
+    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
 INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = Interface(
     inputs={
@@ -134,18 +144,69 @@ INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = Interface(
         "output": "bfloat16[total_q, num_qo_heads, head_dim]",
         "lse": "float32[total_q, num_qo_heads]",
     },
-    constraints=(
-        "total_q == qo_indptr[-1].item()",
-        "total_kv == kv_indptr[-1].item()",
-    ),
+    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class GqaRaggedTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of gqa_ragged share."""
+
+    op_type = "gqa_ragged"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of gqa_ragged_prefill_causal_alibi_h32_kv32_d128,
-# gqa_ragged_prefill_causal_alibi_h40_kv40_d128
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the kernel counts from the first query.
+# (5) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (6) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (7) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
+# cores add them in float32 by truncation.
+# (8) cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself.
+# (9) fa3 caps a logit by tanh.approx.f32, whose relative error PTX's manual bounds by
+# 2^-11.
+# (10) cuda-cores caps a logit by tanh.approx.f32, whose relative error PTX's manual
+# bounds by 2^-11.
+# (11) one rounding to float16.
+# (12) the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 of
+# themselves, root mean square.
+# (13) fa2 sums the probabilities after rounding them to float16.
+
+
+# Grouped-query attention over contiguous keys and values, prefill: num_qo_heads query
+# heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right: query
+# i of q_len stands at key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled
+# logit of the key at j for a query at p, which is 0 for its own key. With n the largest
+# power of 2 up to the number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head
+# h < n, and 2 ** (-4 * (2 * (h - n) + 1) / n) for the others. A query that sees no key
+# gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     flashinfer/cuda-cores             1e-05     0.001    1e-07  (4)
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (7)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_ragged_prefill_causal_alibi():
     import math
 
@@ -217,7 +278,43 @@ def reference_gqa_ragged_prefill_causal_alibi():
     return run
 
 
-# of gqa_ragged_prefill_causal_cap30_h48_kv8_d128
+class GqaRaggedPrefillCausalAlibiBase(GqaRaggedTests):
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_alibi)
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"head_dim": 128}
+    constants = ("alibi",)
+    ALIBI = True  # "alibi" in the name
+
+# model:mpt-7b, model:bloom-7b1
+class TestGqaRaggedPrefillCausalAlibiH32Kv32D128(GqaRaggedPrefillCausalAlibiBase):
+    name = "gqa_ragged_prefill_causal_alibi_h32_kv32_d128"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 32}
+    sha256 = "1a1059571967771aa26d22cc98043891d28201a046ceb6077269270c9894e28b"
+
+class TestGqaRaggedPrefillCausalAlibiH40Kv40D128(GqaRaggedPrefillCausalAlibiBase):
+    name = "gqa_ragged_prefill_causal_alibi_h40_kv40_d128"  # model:baichuan2-13b
+    axes = {"num_qo_heads": 40, "num_kv_heads": 40}
+    sha256 = "de7b8648fb0f31218ab87b8de900bdc749e4ea264682998f2800a6289169f11a"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
+# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, model:grok-1,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances:
+#   output  source                           rtol      atol     NMSE      reason
+#   output  oracle                           0.00391   1e-05*   1e-05     (1)
+#   output  flashinfer/fa2, fa3              0.01      0.008    2e-05     (2)
+#   output  flashinfer/fa2-plain, fa3-plain  0.01      0.008    2e-05     (3)
+#   output  flashinfer/cuda-cores            0.01      0.008    2e-05     (8)
+#   output  flashinfer                       0.01      0.008    2e-05     default
+#   lse     oracle                           2.38e-07  1e-05*   1e-11     (5)
+#   lse     flashinfer/fa2, fa2-plain        0         0.00562  1e-06     (6)
+#   lse     flashinfer/fa3                   0.000488  1e-05    2.38e-07  (9)
+#   lse     flashinfer/cuda-cores            0.000488  1e-05    2.38e-07  (10)
+#   lse     flashinfer                       1e-05     1e-05    1e-07     default
 def reference_gqa_ragged_prefill_causal_cap30_h48_kv8():
     import math
 
@@ -280,8 +377,23 @@ def reference_gqa_ragged_prefill_causal_cap30_h48_kv8():
     return run
 
 
-# of gqa_ragged_prefill_causal_cap50_h16_kv8_d256,
-# gqa_ragged_prefill_causal_cap50_h32_kv16_d128
+class TestGqaRaggedPrefillCausalCap30H48Kv8D128(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_cap30_h48_kv8_d128"
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap30_h48_kv8)
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 30  # "cap30" in the name
+    sha256 = "4e0b22ab4569f9f8a0060f3005cbed0ceb937b73027dc378378159883974cf02"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: num_qo_heads query
+# heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right: query
+# i of q_len stands at key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l /
+# 50), before mask and softmax. A query that sees no key gives output 0 and lse -inf.
+# lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_ragged_prefill_causal_cap30_h48_kv8.
 def reference_gqa_ragged_prefill_causal_cap50():
     import math
 
@@ -344,8 +456,30 @@ def reference_gqa_ragged_prefill_causal_cap50():
     return run
 
 
-# of gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256,
-# gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128
+class GqaRaggedPrefillCausalCap50Base(GqaRaggedTests):
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50)
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    constants = ("logits_soft_cap",)
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+class TestGqaRaggedPrefillCausalCap50H16Kv8D256(GqaRaggedPrefillCausalCap50Base):
+    name = "gqa_ragged_prefill_causal_cap50_h16_kv8_d256"  # model:gemma-2-9b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 8, "head_dim": 256}
+    sha256 = "c1fd0bf4cf8a879a6bf6ccf31edbc1bb915fceb7c3e629d3c7f9238c4347c454"
+
+class TestGqaRaggedPrefillCausalCap50H32Kv16D128(GqaRaggedPrefillCausalCap50Base):
+    name = "gqa_ragged_prefill_causal_cap50_h32_kv16_d128"  # model:gemma-2-27b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "83c485a59d944b0f5bc0225c8f712c277813d1849abb872fde89966a1b1134a8"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: num_qo_heads query
+# heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right: query
+# i of q_len stands at key kv_len - q_len + i. A query at key p sees keys p - 4095 ...
+# p, a sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask
+# and softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of reference_gqa_ragged_prefill_causal_cap30_h48_kv8.
 def reference_gqa_ragged_prefill_causal_cap50_w4095():
     import math
 
@@ -411,7 +545,55 @@ def reference_gqa_ragged_prefill_causal_cap50_w4095():
     return run
 
 
-# of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 20 more definitions
+class GqaRaggedPrefillCausalCap50W4095Base(GqaRaggedTests):
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50_w4095)
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    constants = ("window_left", "logits_soft_cap")
+    WINDOW_LEFT = 4095  # "w4095" in the name
+    LOGITS_SOFT_CAP = 50  # "cap50" in the name
+
+class TestGqaRaggedPrefillCausalCap50W4095H16Kv8D256(
+    GqaRaggedPrefillCausalCap50W4095Base
+):
+    name = "gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256"  # model:gemma-2-9b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 8, "head_dim": 256}
+    sha256 = "9af2d54e0e0970430bf5d43d7414ff3f643526c481bd7232fff0b12d65f266ab"
+
+class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(
+    GqaRaggedPrefillCausalCap50W4095Base
+):
+    name = "gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128"  # model:gemma-2-27b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "d32647ed0714ba29f6f18807dc76b63922c367b3576a7a8f4f650c760a213813"
+
+
+# A query that sees no key gives output 0 and lse -inf. lse is base 2. Grouped-query
+# attention over contiguous keys and values, prefill: 16 query heads share 2 KV heads.
+# The mask is causal and aligned bottom-right: query i of q_len stands at key kv_len -
+# q_len + i.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
+# Tolerances of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 1 more:
+#   output  source                            rtol      atol      NMSE     reason
+#   output  oracle in extreme-logits          0.000488  0.0002    2e-07    (11)
+#   output  oracle                            0.000488  1e-05*    1.6e-07  (11)
+#   output  flashinfer/fa2, fa3               0.00125   0.001     4e-07    (12)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008     2e-05    (3)
+#   output  flashinfer                        0.001     0.001     1e-06    default
+#   lse     flashinfer/fa2                    0         0.000704  1e-07    (13)
+#   lse     oracle                            2.38e-07  1e-05*    1e-11    (5)
+#   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (7)
+#   lse     flashinfer                        1e-05     1e-05     1e-07    default
+# Tolerances of gqa_ragged_prefill_causal_h16_kv2_d128 and 18 more:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (7)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_ragged_prefill_causal():
     import math
 
@@ -469,7 +651,213 @@ def reference_gqa_ragged_prefill_causal():
     return run
 
 
-# of gqa_ragged_prefill_causal_sink_h64_kv8_d64
+class GqaRaggedPrefillCausalBase(GqaRaggedTests):
+    reference = staticmethod(reference_gqa_ragged_prefill_causal)
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. Queries, keys, values and output are float16.
+class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_fp16_h32_kv32_d128"  # model:llama-2-7b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
+    axes = {"num_qo_heads": 32, "num_kv_heads": 32, "head_dim": 128}
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+    sha256 = "a071948168078a056b04973475046f9e29f1d3c05302c249da79479e46c9fcb0"
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. Queries, keys, values and output are float16.
+class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_fp16_h32_kv8_d128"  # model:llama-3.1-8b-awq, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    constants = ("fp16",)
+    FP16 = True  # "fp16" in the name
+    sha256 = "b09a64d4110561def46d535acbb3f5433fa61e8b152acfe0fae8fab262e24027"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 16 query
+# heads share 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h16_kv2_d128"  # model:qwen3-32b, tp:4
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
+    sha256 = "b9f27fa5991a8a7a5af83d4e91fe48da80039b7091574495dfcd748d1c890512"
+
+# model:qwen3-next-80b-a3b, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h16_kv2_d256"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "98055689529d705fcecb40da4a33421a36ddd6a5a69af13a410ffe991ba10e8d"
+
+class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h16_kv2_d512"  # model:gemma-4-26b-a4b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
+    sha256 = "ce7a1d4c2057bdaad8434774e3eb63c0f63ce8d35ae19626426b009a29cfea6d"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 20 query
+# heads share 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h20_kv4_d128"  # model:qwen3-14b, tp:2
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "25e45d2baf72f497a433a79678ba98438d927bbf42276db82c5f1d57166048e8"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 24 query
+# heads share 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h24_kv8_d128"  # model:llama-3.2-3b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "9db0b3dd56db536f49a4ff6bf080d92a9db1917ec3180366a57a2053bf833579"
+
+# Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
+# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:qwen2.5-7b, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h28_kv4_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "5898d92208dd85a31797ceb9baebab3fd1255072750b1ec986eb112dcafcf369"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
+# heads share 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv16_d128"  # model:gemma-3-27b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "ba90605b99438956c19e211d6cd0d9580af3f60fd560b288ed1be2cd198e6922"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
+# heads share 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv4_d128"  # model:qwen3-30b-a3b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "738a9c59d0f973cf69089b4dffbb2d7908f266a2d8a18da88eece4cebab205f2"
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH32Kv4D512(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv4_d512"  # model:gemma-4-31b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
+    sha256 = "8a9509226187795c9e15ccbe4ae6c85022ac5525a1b2200f335555ee061594b3"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
+# heads share 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv8_d128"  # model:llama-3.1-8b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "6a502eb8220006c3e87f33b34707a682ae02dee03dcf41cb5b12464b1622efa0"
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:llama-3.2-1b, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv8_d64"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "30057e7c96c0315eedee1e1bc5231575cf1eb27dbece5340b2ee5ff2194143fd"
+
+# Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:qwen3-14b, model:llama-4-scout, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h40_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "473d1eb00f6e507c8f10bcd3b1b316b1c1a799732501da0949e7731ef15b9918"
+
+# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:minimax-m2, model:mixtral-8x22b, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h48_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "f83b11c7ec386e91567f04a39da0ede9c3afb66d7c65a8775701b58e57fd076e"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 5 query heads
+# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
+# keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h5_kv1_d128"  # model:llama-4-scout-17b-16e, tp:8
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "1700e15037a4142069d1c24dea63d054e98c65f5a71ec4e929c4082ae1b6eb2c"
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:qwen3-235b-a22b, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h64_kv4_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "5ee0c7f80922262ed10c58d96feccd2b5ebf26d3abea5be98147de4e3d21335d"
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h64_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "6a45a6f02105b328ed4b76f2426f8862df50f0d2d01b19c0d88271142232c778"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 6 query heads
+# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
+# keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h6_kv1_d128"  # model:minimax-m2, tp:8
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "c2d52cf3fac98208e68a18779b245ecabb2c7cc7823487caa0d26fa11206a249"
+
+# Grouped-query attention over contiguous keys and values, causal prefill: 8 query heads
+# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
+# keys 0 ... kv_len - q_len + i.
+class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h8_kv1_d256"  # model:qwen3-next-80b-a3b, tp:2
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_dim": 256}
+    sha256 = "cc634265972731c2657d38904c4cb11088c79ec2d1be0a8fd4b3cf18ae2d614b"
+
+# Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i.
+# model:glm-4.6, status:unverified, tp:1
+class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h96_kv8_d128"
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "3cca15873b8a40741710c22d2082a5db89059820921108f267fec79b77c0f7c4"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
+# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
+# key gives output 0 and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_ragged_prefill_causal_h16_kv2_d128 and 18 more.
 def reference_gqa_ragged_prefill_causal_sink():
     import math
 
@@ -533,7 +921,23 @@ def reference_gqa_ragged_prefill_causal_sink():
     return run
 
 
-# of gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64
+class TestGqaRaggedPrefillCausalSinkH64Kv8D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_sink_h64_kv8_d64"
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_sink)
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "5c74319984317e7e4ae9ab9e058ba06523cb901ebd9df873c1a2949bbb4a5c69"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
+# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
+# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
+# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
+# and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
+# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_ragged_prefill_causal_h16_kv2_d128 and 18 more.
 def reference_gqa_ragged_prefill_causal_sink_w127():
     import math
 
@@ -601,8 +1005,22 @@ def reference_gqa_ragged_prefill_causal_sink_w127():
     return run
 
 
-# of gqa_ragged_prefill_causal_w1023_h32_kv16_d128,
-# gqa_ragged_prefill_causal_w1023_h32_kv16_d256
+class TestGqaRaggedPrefillCausalSinkW127H64Kv8D64(GqaRaggedTests):
+    name = "gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64"
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_sink_w127)
+    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64}
+    constants = ("window_left",)
+    WINDOW_LEFT = 127  # "w127" in the name
+    sha256 = "674e2db8ef86470b2ab1f7432c11879140eda68ca9b729e1cd39216e5ed288ac"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
+# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
+# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_ragged_prefill_causal_h16_kv2_d128 and 18 more.
 def reference_gqa_ragged_prefill_causal_w1023_h32_kv16():
     import math
 
@@ -665,8 +1083,34 @@ def reference_gqa_ragged_prefill_causal_w1023_h32_kv16():
     return run
 
 
-# of gqa_ragged_prefill_causal_w4095_h32_kv32_d128,
-# gqa_ragged_prefill_causal_w4095_h32_kv8_d128
+class GqaRaggedPrefillCausalW1023H32Kv16Base(GqaRaggedTests):
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_w1023_h32_kv16)
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16}
+    constants = ("window_left",)
+    WINDOW_LEFT = 1023  # "w1023" in the name
+
+class TestGqaRaggedPrefillCausalW1023H32Kv16D128(
+    GqaRaggedPrefillCausalW1023H32Kv16Base
+):
+    name = "gqa_ragged_prefill_causal_w1023_h32_kv16_d128"  # model:gemma-3-27b
+    axes = {"head_dim": 128}
+    sha256 = "d8819765ff5345faecaeb495e6c814f8d4791b1a4c7d1b46fd136c0aa8397abb"
+
+class TestGqaRaggedPrefillCausalW1023H32Kv16D256(
+    GqaRaggedPrefillCausalW1023H32Kv16Base
+):
+    name = "gqa_ragged_prefill_causal_w1023_h32_kv16_d256"  # model:gemma-4-31b
+    axes = {"head_dim": 256}
+    sha256 = "b92fedc3c3e45e60ad36166352440d0f074780329b54030f5caeb417839fef29"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
+# num_kv_heads KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# stands at key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding
+# window of 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_ragged_prefill_causal_h16_kv2_d128 and 18 more.
 def reference_gqa_ragged_prefill_causal_w4095_h32():
     import math
 
@@ -729,8 +1173,29 @@ def reference_gqa_ragged_prefill_causal_w4095_h32():
     return run
 
 
-# of gqa_ragged_prefill_noncausal_h16_kv16_d64,
-# gqa_ragged_prefill_noncausal_h20_kv20_d64, gqa_ragged_prefill_noncausal_h32_kv8_d128
+class GqaRaggedPrefillCausalW4095H32Base(GqaRaggedTests):
+    reference = staticmethod(reference_gqa_ragged_prefill_causal_w4095_h32)
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "head_dim": 128}
+    constants = ("window_left",)
+    WINDOW_LEFT = 4095  # "w4095" in the name
+
+class TestGqaRaggedPrefillCausalW4095H32Kv32D128(GqaRaggedPrefillCausalW4095H32Base):
+    name = "gqa_ragged_prefill_causal_w4095_h32_kv32_d128"  # model:olmo-3-7b
+    axes = {"num_kv_heads": 32}
+    sha256 = "4503df02e74b918267c1d9e9dfa7c3420588e4284cb47bcbd9d31c68a3333806"
+
+class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedPrefillCausalW4095H32Base):
+    name = "gqa_ragged_prefill_causal_w4095_h32_kv8_d128"  # model:mistral-7b-v0.1
+    axes = {"num_kv_heads": 8}
+    sha256 = "3428610c08a6cc2a03496d0b6e7d3f45a8c523cf8f9895a47db53a7bb11e88ac"
+
+
+# Grouped-query attention over contiguous keys and values, prefill: num_qo_heads query
+# heads share num_kv_heads KV heads. There is no mask: every query sees all keys. A
+# query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
+# Tolerances: as of gqa_ragged_prefill_causal_h16_kv2_d128 and 18 more.
 def reference_gqa_ragged_prefill_noncausal():
     import math
 
@@ -778,663 +1243,28 @@ def reference_gqa_ragged_prefill_noncausal():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class GqaRaggedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of gqa_ragged share."""
-
-    op_type = "gqa_ragged"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit of the key at j
-# for a query at p, which is 0 for its own key. With n the largest power of 2 up to the
-# number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 *
-# (2 * (h - n) + 1) / n) for the others. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:mpt-7b, model:bloom-7b1,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalAlibiH32Kv32D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_alibi_h32_kv32_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_alibi)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    constants = ("alibi",)
-    ALIBI = True  # "alibi" in the name
-    sha256 = "1a1059571967771aa26d22cc98043891d28201a046ceb6077269270c9894e28b"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
-# 40 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. ALiBi adds slope * (j - p) to the scaled logit of the key at j
-# for a query at p, which is 0 for its own key. With n the largest power of 2 up to the
-# number of query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and 2 ** (-4 *
-# (2 * (h - n) + 1) / n) for the others. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:baichuan2-13b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalAlibiH40Kv40D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_alibi_h40_kv40_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_alibi)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 40
-    HEAD_DIM = 128
-    constants = ("alibi",)
-    ALIBI = True  # "alibi" in the name
-    sha256 = "de7b8648fb0f31218ab87b8de900bdc749e4ea264682998f2800a6289169f11a"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A scaled logit l becomes 30 * tanh(l / 30), before mask and
-# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:grok-1,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalCap30H48Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_cap30_h48_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap30_h48_kv8)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 30  # "cap30" in the name
-    sha256 = "4e0b22ab4569f9f8a0060f3005cbed0ceb937b73027dc378378159883974cf02"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
-# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-9b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalCap50H16Kv8D256(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_cap50_h16_kv8_d256"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "c1fd0bf4cf8a879a6bf6ccf31edbc1bb915fceb7c3e629d3c7f9238c4347c454"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A scaled logit l becomes 50 * tanh(l / 50), before mask and
-# softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalCap50H32Kv16D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_cap50_h32_kv16_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    constants = ("logits_soft_cap",)
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "83c485a59d944b0f5bc0225c8f712c277813d1849abb872fde89966a1b1134a8"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
-# that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-9b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalCap50W4095H16Kv8D256(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_cap50_w4095_h16_kv8_d256"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50_w4095)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    constants = ("window_left", "logits_soft_cap")
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "9af2d54e0e0970430bf5d43d7414ff3f643526c481bd7232fff0b12d65f266ab"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and softmax. A query
-# that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-2-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_cap50_w4095_h32_kv16_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_cap50_w4095)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    constants = ("window_left", "logits_soft_cap")
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    LOGITS_SOFT_CAP = 50  # "cap50" in the name
-    sha256 = "d32647ed0714ba29f6f18807dc76b63922c367b3576a7a8f4f650c760a213813"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries, keys, values and output are float16. A query that
-# sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-2-7b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_fp16_h32_kv32_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    constants = ("fp16",)
-    FP16 = True  # "fp16" in the name
-    sha256 = "a071948168078a056b04973475046f9e29f1d3c05302c249da79479e46c9fcb0"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries, keys, values and output are float16. A query that
-# sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b-awq,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_fp16_h32_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    constants = ("fp16",)
-    FP16 = True  # "fp16" in the name
-    sha256 = "b09a64d4110561def46d535acbb3f5433fa61e8b152acfe0fae8fab262e24027"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 16 query
-# heads share 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:qwen3-32b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:4
-class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h16_kv2_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 128
-    sha256 = "b9f27fa5991a8a7a5af83d4e91fe48da80039b7091574495dfcd748d1c890512"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
-# 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen3-next-80b-a3b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h16_kv2_d256"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    sha256 = "98055689529d705fcecb40da4a33421a36ddd6a5a69af13a410ffe991ba10e8d"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
-# 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:gemma-4-26b-a4b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h16_kv2_d512"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 512
-    sha256 = "ce7a1d4c2057bdaad8434774e3eb63c0f63ce8d35ae19626426b009a29cfea6d"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 20 query
-# heads share 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:qwen3-14b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:2
-class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h20_kv4_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    sha256 = "25e45d2baf72f497a433a79678ba98438d927bbf42276db82c5f1d57166048e8"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 24 query
-# heads share 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:llama-3.2-3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h24_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "9db0b3dd56db536f49a4ff6bf080d92a9db1917ec3180366a57a2053bf833579"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
-# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen2.5-7b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h28_kv4_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 28
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    sha256 = "5898d92208dd85a31797ceb9baebab3fd1255072750b1ec986eb112dcafcf369"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
-# heads share 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:gemma-3-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h32_kv16_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    sha256 = "ba90605b99438956c19e211d6cd0d9580af3f60fd560b288ed1be2cd198e6922"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
-# heads share 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:qwen3-30b-a3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h32_kv4_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    sha256 = "738a9c59d0f973cf69089b4dffbb2d7908f266a2d8a18da88eece4cebab205f2"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:gemma-4-31b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH32Kv4D512(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h32_kv4_d512"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 512
-    sha256 = "8a9509226187795c9e15ccbe4ae6c85022ac5525a1b2200f335555ee061594b3"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
-# heads share 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h32_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "6a502eb8220006c3e87f33b34707a682ae02dee03dcf41cb5b12464b1622efa0"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:llama-3.2-1b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h32_kv8_d64"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    sha256 = "30057e7c96c0315eedee1e1bc5231575cf1eb27dbece5340b2ee5ff2194143fd"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen3-14b, model:llama-4-scout, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h40_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 40
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "473d1eb00f6e507c8f10bcd3b1b316b1c1a799732501da0949e7731ef15b9918"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:minimax-m2, model:mixtral-8x22b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h48_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "f83b11c7ec386e91567f04a39da0ede9c3afb66d7c65a8775701b58e57fd076e"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 5 query heads
-# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:llama-4-scout-17b-16e,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
-class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h5_kv1_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 5
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    sha256 = "1700e15037a4142069d1c24dea63d054e98c65f5a71ec4e929c4082ae1b6eb2c"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
-# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:qwen3-235b-a22b, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h64_kv4_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    sha256 = "5ee0c7f80922262ed10c58d96feccd2b5ebf26d3abea5be98147de4e3d21335d"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b,
-# status:unverified, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper,
-# tp:1
-class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h64_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "6a45a6f02105b328ed4b76f2426f8862df50f0d2d01b19c0d88271142232c778"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 6 query heads
-# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:minimax-m2,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
-class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h6_kv1_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 6
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 128
-    sha256 = "c2d52cf3fac98208e68a18779b245ecabb2c7cc7823487caa0d26fa11206a249"
-
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 8 query heads
-# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf.
-# lse is base 2.
-# stage:prefill, model:qwen3-next-80b-a3b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:2
-class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h8_kv1_d256"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 8
-    NUM_KV_HEADS = 1
-    HEAD_DIM = 256
-    sha256 = "cc634265972731c2657d38904c4cb11088c79ec2d1be0a8fd4b3cf18ae2d614b"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is
-# base 2.
-# stage:prefill, model:glm-4.6, status:unverified,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_h96_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal)
-    NUM_QO_HEADS = 96
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "3cca15873b8a40741710c22d2082a5db89059820921108f267fec79b77c0f7c4"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
-# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
-# key gives output 0 and the lse of its sink. lse is base 2.
-# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalSinkH64Kv8D64(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_sink_h64_kv8_d64"
-    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_sink)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    sha256 = "5c74319984317e7e4ae9ab9e058ba06523cb901ebd9df873c1a2949bbb4a5c69"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
-# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
-# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
-# and the lse of its sink. lse is base 2.
-# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalSinkW127H64Kv8D64(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_sink_w127_h64_kv8_d64"
-    interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_sink_w127)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    constants = ("window_left",)
-    WINDOW_LEFT = 127  # "w127" in the name
-    sha256 = "674e2db8ef86470b2ab1f7432c11879140eda68ca9b729e1cd39216e5ed288ac"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
-# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-3-27b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalW1023H32Kv16D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_w1023_h32_kv16_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_w1023_h32_kv16)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    constants = ("window_left",)
-    WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "d8819765ff5345faecaeb495e6c814f8d4791b1a4c7d1b46fd136c0aa8397abb"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
-# 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:gemma-4-31b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalW1023H32Kv16D256(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_w1023_h32_kv16_d256"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_w1023_h32_kv16)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 256
-    constants = ("window_left",)
-    WINDOW_LEFT = 1023  # "w1023" in the name
-    sha256 = "b92fedc3c3e45e60ad36166352440d0f074780329b54030f5caeb417839fef29"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:olmo-3-7b,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalW4095H32Kv32D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_w4095_h32_kv32_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_w4095_h32)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 32
-    HEAD_DIM = 128
-    constants = ("window_left",)
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "4503df02e74b918267c1d9e9dfa7c3420588e4284cb47bcbd9d31c68a3333806"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding window of
-# 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:mistral-7b-v0.1,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_causal_w4095_h32_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_causal_w4095_h32)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    constants = ("window_left",)
-    WINDOW_LEFT = 4095  # "w4095" in the name
-    sha256 = "3428610c08a6cc2a03496d0b6e7d3f45a8c523cf8f9895a47db53a7bb11e88ac"
-
-
-# Grouped-query attention over contiguous keys and values, prefill: 16 query heads share
-# 16 KV heads. There is no mask: every query sees all keys. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:bge-large-en-v1.5,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillNoncausalH16Kv16D64(GqaRaggedTests):
-    name = "gqa_ragged_prefill_noncausal_h16_kv16_d64"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
+class GqaRaggedPrefillNoncausalBase(GqaRaggedTests):
     reference = staticmethod(reference_gqa_ragged_prefill_noncausal)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 64
+    interface = INTERFACE_GQA_RAGGED_PREFILL
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+
+class TestGqaRaggedPrefillNoncausalH16Kv16D64(GqaRaggedPrefillNoncausalBase):
+    name = "gqa_ragged_prefill_noncausal_h16_kv16_d64"  # model:bge-large-en-v1.5
+    axes = {"num_qo_heads": 16, "num_kv_heads": 16, "head_dim": 64}
     sha256 = "771beb93cf4a4308262adb5f5ea915648f7fce67593b330f0a40e740fab5f098"
 
-
-# Grouped-query attention over contiguous keys and values, prefill: 20 query heads share
-# 20 KV heads. There is no mask: every query sees all keys. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:whisper-large-v3,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillNoncausalH20Kv20D64(GqaRaggedTests):
-    name = "gqa_ragged_prefill_noncausal_h20_kv20_d64"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_noncausal)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 20
-    HEAD_DIM = 64
-    constants = ("noncausal",)
-    NONCAUSAL = True  # "noncausal" in the name
+class TestGqaRaggedPrefillNoncausalH20Kv20D64(GqaRaggedPrefillNoncausalBase):
+    name = "gqa_ragged_prefill_noncausal_h20_kv20_d64"  # model:whisper-large-v3
+    axes = {"num_qo_heads": 20, "num_kv_heads": 20, "head_dim": 64}
     sha256 = "a731c15e63c431bfb8dbb00248f521630ff010d2c186c278cac053c89b793dad"
 
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 8 KV heads. There is no mask: every query sees all keys. A query that sees no key
-# gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.2-11b-vision,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-class TestGqaRaggedPrefillNoncausalH32Kv8D128(GqaRaggedTests):
-    name = "gqa_ragged_prefill_noncausal_h32_kv8_d128"
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    reference = staticmethod(reference_gqa_ragged_prefill_noncausal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    constants = ("noncausal",)
-    NONCAUSAL = True  # "noncausal" in the name
+class TestGqaRaggedPrefillNoncausalH32Kv8D128(GqaRaggedPrefillNoncausalBase):
+    name = "gqa_ragged_prefill_noncausal_h32_kv8_d128"  # model:llama-3.2-11b-vision
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "68fc50f5c8d44f68239031488bf4809b7bae9ee29a0df100296c2c13eb648c4e"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -34,8 +35,13 @@ from generator.running.harness import (
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.oracle, generator.ops.attention.variant,
+# generator.ops.paging
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.op_types.gqa_single.relations
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES, _TENSOR_CORES = Backend("cuda-cores"), Backend("fa2", min_sm=80)
@@ -141,6 +147,17 @@ def flashinfer_ground_truth(
     )
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_GQA_SINGLE_DECODE = Interface(
@@ -170,12 +187,50 @@ INTERFACE_GQA_SINGLE_PREFILL = Interface(
     constraints=("kv_len >= 1",),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class GqaSingleTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of gqa_single share."""
+
+    op_type = "gqa_single"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of gqa_single_decode_h16_kv2_d256, gqa_single_decode_h32_kv4_d128,
-# gqa_single_decode_h32_kv8_d128
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (5) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (6) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
+# cores add them in float32 by truncation.
+
+
+# Grouped-query attention of one sequence, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. The one query sees all keys. lse is base 2.
+# stage:decode, fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (4)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (5)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (6)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_single_decode():
     import math
 
@@ -201,8 +256,32 @@ def reference_gqa_single_decode():
     return run
 
 
-# of gqa_single_prefill_causal_h16_kv2_d256, gqa_single_prefill_causal_h32_kv4_d128,
-# gqa_single_prefill_causal_h32_kv8_d128
+class GqaSingleDecodeBase(GqaSingleTests):
+    reference = staticmethod(reference_gqa_single_decode)
+    interface = INTERFACE_GQA_SINGLE_DECODE
+
+class TestGqaSingleDecodeH16Kv2D256(GqaSingleDecodeBase):
+    name = "gqa_single_decode_h16_kv2_d256"  # model:qwen3-next-80b-a3b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "d07adfacf215a3a45371ccaed0d7bb833bb55e57fc7471876f3574e73d6ff1f9"
+
+class TestGqaSingleDecodeH32Kv4D128(GqaSingleDecodeBase):
+    name = "gqa_single_decode_h32_kv4_d128"  # model:qwen3-30b-a3b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "7f0d09cb4d77312d0d6c1f19082262d463043deb53a90129a95a64a7f79ea0fb"
+
+class TestGqaSingleDecodeH32Kv8D128(GqaSingleDecodeBase):
+    name = "gqa_single_decode_h32_kv8_d128"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "7ca1694464e9574166c23dc6c4285dcb317118a16506130dfad7e3e8c914c387"
+
+
+# Grouped-query attention of one sequence, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. The mask is causal and aligned bottom-right: query i of q_len
+# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
+# -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+# Tolerances: as of reference_gqa_single_decode.
 def reference_gqa_single_prefill_causal():
     import math
 
@@ -241,8 +320,30 @@ def reference_gqa_single_prefill_causal():
     return run
 
 
-# of gqa_single_prefill_noncausal_h16_kv16_d64,
-# gqa_single_prefill_noncausal_h20_kv20_d64
+class GqaSinglePrefillCausalBase(GqaSingleTests):
+    reference = staticmethod(reference_gqa_single_prefill_causal)
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+
+class TestGqaSinglePrefillCausalH16Kv2D256(GqaSinglePrefillCausalBase):
+    name = "gqa_single_prefill_causal_h16_kv2_d256"  # model:qwen3-next-80b-a3b
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "6f7936ab6f2c14c5a4e39fab8b444adf57c498baa2e7f5d19c548368073959e1"
+
+class TestGqaSinglePrefillCausalH32Kv4D128(GqaSinglePrefillCausalBase):
+    name = "gqa_single_prefill_causal_h32_kv4_d128"  # model:qwen3-30b-a3b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "98b5bbd2507fcf94aa80de297234674abed1ad33e17c1023e2553dd253e22858"
+
+class TestGqaSinglePrefillCausalH32Kv8D128(GqaSinglePrefillCausalBase):
+    name = "gqa_single_prefill_causal_h32_kv8_d128"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "bf82b04a9d0d627fe490df487982fb2ee2df038ac4d7522f22d9c6ee427d54f5"
+
+
+# Grouped-query attention of one sequence, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. There is no mask: every query sees all keys. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
+# Tolerances: as of reference_gqa_single_decode.
 def reference_gqa_single_prefill_noncausal():
     import math
 
@@ -268,145 +369,24 @@ def reference_gqa_single_prefill_noncausal():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class GqaSingleTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of gqa_single share."""
-
-    op_type = "gqa_single"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
-
-# Grouped-query attention of one sequence, decode: 16 query heads share 2 KV heads. The
-# one query sees all keys. lse is base 2.
-# stage:decode, model:qwen3-next-80b-a3b,
-# fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
-class TestGqaSingleDecodeH16Kv2D256(GqaSingleTests):
-    name = "gqa_single_decode_h16_kv2_d256"
-    interface = INTERFACE_GQA_SINGLE_DECODE
-    reference = staticmethod(reference_gqa_single_decode)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    sha256 = "d07adfacf215a3a45371ccaed0d7bb833bb55e57fc7471876f3574e73d6ff1f9"
-
-
-# Grouped-query attention of one sequence, decode: 32 query heads share 4 KV heads. The
-# one query sees all keys. lse is base 2.
-# stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
-class TestGqaSingleDecodeH32Kv4D128(GqaSingleTests):
-    name = "gqa_single_decode_h32_kv4_d128"
-    interface = INTERFACE_GQA_SINGLE_DECODE
-    reference = staticmethod(reference_gqa_single_decode)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    sha256 = "7f0d09cb4d77312d0d6c1f19082262d463043deb53a90129a95a64a7f79ea0fb"
-
-
-# Grouped-query attention of one sequence, decode: 32 query heads share 8 KV heads. The
-# one query sees all keys. lse is base 2.
-# stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.decode.single_decode_with_kv_cache, tp:1
-class TestGqaSingleDecodeH32Kv8D128(GqaSingleTests):
-    name = "gqa_single_decode_h32_kv8_d128"
-    interface = INTERFACE_GQA_SINGLE_DECODE
-    reference = staticmethod(reference_gqa_single_decode)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "7ca1694464e9574166c23dc6c4285dcb317118a16506130dfad7e3e8c914c387"
-
-
-# Grouped-query attention of one sequence, prefill: 16 query heads share 2 KV heads. The
-# mask is causal and aligned bottom-right: query i of q_len sees keys 0 ... kv_len -
-# q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:qwen3-next-80b-a3b,
-# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-class TestGqaSinglePrefillCausalH16Kv2D256(GqaSingleTests):
-    name = "gqa_single_prefill_causal_h16_kv2_d256"
-    interface = INTERFACE_GQA_SINGLE_PREFILL
-    reference = staticmethod(reference_gqa_single_prefill_causal)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    sha256 = "6f7936ab6f2c14c5a4e39fab8b444adf57c498baa2e7f5d19c548368073959e1"
-
-
-# Grouped-query attention of one sequence, prefill: 32 query heads share 4 KV heads. The
-# mask is causal and aligned bottom-right: query i of q_len sees keys 0 ... kv_len -
-# q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:qwen3-30b-a3b,
-# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-class TestGqaSinglePrefillCausalH32Kv4D128(GqaSingleTests):
-    name = "gqa_single_prefill_causal_h32_kv4_d128"
-    interface = INTERFACE_GQA_SINGLE_PREFILL
-    reference = staticmethod(reference_gqa_single_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    sha256 = "98b5bbd2507fcf94aa80de297234674abed1ad33e17c1023e2553dd253e22858"
-
-
-# Grouped-query attention of one sequence, prefill: 32 query heads share 8 KV heads. The
-# mask is causal and aligned bottom-right: query i of q_len sees keys 0 ... kv_len -
-# q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:llama-3.1-8b,
-# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-class TestGqaSinglePrefillCausalH32Kv8D128(GqaSingleTests):
-    name = "gqa_single_prefill_causal_h32_kv8_d128"
-    interface = INTERFACE_GQA_SINGLE_PREFILL
-    reference = staticmethod(reference_gqa_single_prefill_causal)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    sha256 = "bf82b04a9d0d627fe490df487982fb2ee2df038ac4d7522f22d9c6ee427d54f5"
-
-
-# Grouped-query attention of one sequence, prefill: 16 query heads share 16 KV heads.
-# There is no mask: every query sees all keys. lse is base 2.
-# stage:prefill, model:bge-large-en-v1.5,
-# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-class TestGqaSinglePrefillNoncausalH16Kv16D64(GqaSingleTests):
-    name = "gqa_single_prefill_noncausal_h16_kv16_d64"
-    interface = INTERFACE_GQA_SINGLE_PREFILL
+class GqaSinglePrefillNoncausalBase(GqaSingleTests):
     reference = staticmethod(reference_gqa_single_prefill_noncausal)
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 64
+    interface = INTERFACE_GQA_SINGLE_PREFILL
+    axes = {"head_dim": 64}
     constants = ("noncausal",)
     NONCAUSAL = True  # "noncausal" in the name
+
+class TestGqaSinglePrefillNoncausalH16Kv16D64(GqaSinglePrefillNoncausalBase):
+    name = "gqa_single_prefill_noncausal_h16_kv16_d64"  # model:bge-large-en-v1.5
+    axes = {"num_qo_heads": 16, "num_kv_heads": 16}
     sha256 = "55dce0620ea142e39a3896cf1acac0a44a9972dd85114303443b5552e44b79c8"
 
-
-# Grouped-query attention of one sequence, prefill: 20 query heads share 20 KV heads.
-# There is no mask: every query sees all keys. lse is base 2.
-# stage:prefill, model:whisper-large-v3,
-# fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-class TestGqaSinglePrefillNoncausalH20Kv20D64(GqaSingleTests):
-    name = "gqa_single_prefill_noncausal_h20_kv20_d64"
-    interface = INTERFACE_GQA_SINGLE_PREFILL
-    reference = staticmethod(reference_gqa_single_prefill_noncausal)
-    NUM_QO_HEADS = 20
-    NUM_KV_HEADS = 20
-    HEAD_DIM = 64
-    constants = ("noncausal",)
-    NONCAUSAL = True  # "noncausal" in the name
+class TestGqaSinglePrefillNoncausalH20Kv20D64(GqaSinglePrefillNoncausalBase):
+    name = "gqa_single_prefill_noncausal_h20_kv20_d64"  # model:whisper-large-v3
+    axes = {"num_qo_heads": 20, "num_kv_heads": 20}
     sha256 = "f98285a75da9180cd6271ea8e728d65a5b132cb856933777ad7e4d8272a6d3ba"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.layernorm.relations
 
 _CANCELLED = (
     "the mean, 8 deviations at most, has a float32 error of a few 2^-24 of itself, which "
@@ -141,6 +144,19 @@ def sglang_ground_truth(
     return out
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_LAYERNORM = Interface(
@@ -149,16 +165,39 @@ INTERFACE_LAYERNORM = Interface(
         "weight": "float32[hidden_size]",
         "bias": "float32[hidden_size]",
     },
-    outputs={
-        "output": "bfloat16[batch_size, hidden_size]",
-    },
+    outputs={"output": "bfloat16[batch_size, hidden_size]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class LayernormTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of layernorm share."""
+
+    op_type = "layernorm"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of layernorm_eps_1em5_h1280, layernorm_eps_1em5_h4096
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) both sides round nearly the same float32 value once.
+
+
+# Layer normalisation of hidden states: (x - mean(x)) * rsqrt(var(x) + 1e-05) * weight +
+# bias, where var is the mean of the squared differences. In float32, rounded to
+# bfloat16 at the end.
+# fi_api:flashinfer.norm.layernorm
+# Tolerances:
+#   output  source              rtol   atol     NMSE     reason
+#   output  oracle              0.004  6e-06    1.6e-05  (1)
+#   output  flashinfer, sglang  0.008  1.2e-05  1.6e-05  (2)
 def reference_layernorm_eps_1em5():
     import torch
 
@@ -178,7 +217,28 @@ def reference_layernorm_eps_1em5():
     return run
 
 
-# of layernorm_h128
+class LayernormEps1em5Base(LayernormTests):
+    reference = staticmethod(reference_layernorm_eps_1em5)
+    interface = INTERFACE_LAYERNORM
+    constants = ("eps",)
+    EPS = 1e-05  # "1em5" in the name
+
+class TestLayernormEps1em5H1280(LayernormEps1em5Base):
+    name = "layernorm_eps_1em5_h1280"  # model:whisper-large-v3
+    axes = {"hidden_size": 1280}
+    sha256 = "5322d069594c0b2006b8476cc2d606cb35e126cd614ea34c8cc65e6b431ef9ae"
+
+class TestLayernormEps1em5H4096(LayernormEps1em5Base):
+    name = "layernorm_eps_1em5_h4096"  # model:bloom-7b1
+    axes = {"hidden_size": 4096}
+    sha256 = "4cf1d7147cb615077a69b626f5652b47e951620639c69a8679cb2a1731b4bd00"
+
+
+# Layer normalisation of the keys of an indexer: (x - mean(x)) * rsqrt(var(x) + 1e-06) *
+# weight + bias, where var is the mean of the squared differences. In float32, rounded
+# to bfloat16 at the end.
+# model:deepseek-v3.2, fi_api:flashinfer.norm.layernorm
+# Tolerances: as of reference_layernorm_eps_1em5.
 def reference_layernorm():
     import torch
 
@@ -198,65 +258,16 @@ def reference_layernorm():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class LayernormTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of layernorm share."""
-
-    op_type = "layernorm"
-    sizes = ("small", "medium")
-    interface = INTERFACE_LAYERNORM
-    constants = ("eps",)
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Layer normalisation of hidden states: (x - mean(x)) * rsqrt(var(x) + 1e-05) * weight +
-# bias, where var is the mean of the squared differences. In float32, rounded to
-# bfloat16 at the end.
-# model:whisper-large-v3, fi_api:flashinfer.norm.layernorm
-class TestLayernormEps1em5H1280(LayernormTests):
-    name = "layernorm_eps_1em5_h1280"
-    reference = staticmethod(reference_layernorm_eps_1em5)
-    HIDDEN_SIZE = 1280
-    EPS = 1e-05  # "1em5" in the name
-    sha256 = "5322d069594c0b2006b8476cc2d606cb35e126cd614ea34c8cc65e6b431ef9ae"
-
-
-# Layer normalisation of hidden states: (x - mean(x)) * rsqrt(var(x) + 1e-05) * weight +
-# bias, where var is the mean of the squared differences. In float32, rounded to
-# bfloat16 at the end.
-# model:bloom-7b1, fi_api:flashinfer.norm.layernorm
-class TestLayernormEps1em5H4096(LayernormTests):
-    name = "layernorm_eps_1em5_h4096"
-    reference = staticmethod(reference_layernorm_eps_1em5)
-    HIDDEN_SIZE = 4096
-    EPS = 1e-05  # "1em5" in the name
-    sha256 = "4cf1d7147cb615077a69b626f5652b47e951620639c69a8679cb2a1731b4bd00"
-
-
-# Layer normalisation of the keys of an indexer: (x - mean(x)) * rsqrt(var(x) + 1e-06) *
-# weight + bias, where var is the mean of the squared differences. In float32, rounded
-# to bfloat16 at the end.
-# model:deepseek-v3.2, fi_api:flashinfer.norm.layernorm
 class TestLayernormH128(LayernormTests):
     name = "layernorm_h128"
     reference = staticmethod(reference_layernorm)
-    HIDDEN_SIZE = 128
+    interface = INTERFACE_LAYERNORM
+    axes = {"hidden_size": 128}
+    constants = ("eps",)
     EPS = 1e-06  # the convention of layernorm
     sha256 = "d381ea45321abdcdd3b82c6b4d99c3fefe4221842f8c7c9650319f7b419ed224"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.mamba_ssu.relations
 
 PAD_SLOT = -1
 _CANCELLING = (
@@ -219,6 +222,17 @@ def _one_a_head(tensor: torch.Tensor, kept: int) -> torch.Tensor:
     return view
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MAMBA_SSU_DECODE = Interface(
@@ -237,17 +251,40 @@ INTERFACE_MAMBA_SSU_DECODE = Interface(
         "output": "bfloat16[batch_size, nheads, head_dim]",
         "new_state": "bfloat16[state_cache_size, nheads, head_dim, dstate]",
     },
-    constraints=(
-        "nheads % ngroups == 0",
-        "state_cache_size >= batch_size",
-    ),
+    constraints=("nheads % ngroups == 0", "state_cache_size >= batch_size"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+    """What the tests of mamba_ssu share."""
+
+    op_type = "mamba_ssu"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of mamba_ssu_decode_h128_d64_s128_ng8, mamba_ssu_decode_h64_d64_s128_ng4
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) both sides round a float32 value once, to neighbours at most.
+
+
+# Selective state update of Mamba 2, one token a sequence: with step = softplus(dt +
+# dt_bias) the state becomes state * exp(A * step) + step * x * B, and the output is its
+# product with C, plus D * x. nheads heads share ngroups groups of B and C. States lie
+# in a pool; a row of slot -1 is padding: it gives output 0 and no state is written.
+# stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update
+# Tolerances:
+#   output     source      rtol   atol   NMSE   reason
+#   output     oracle      0.004  0.001  5e-06  (1)
+#   output     flashinfer  0.008  0.001  5e-06  (2)
+#   new_state  oracle      0.004  1e-05  5e-06  (1)
+#   new_state  flashinfer  0.008  3e-05  5e-06  (2)
 def reference_mamba_ssu_decode():
     import torch
 
@@ -292,54 +329,22 @@ def reference_mamba_ssu_decode():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
-    """What the tests of mamba_ssu share."""
-
-    op_type = "mamba_ssu"
-    sizes = ("small", "medium")
-    interface = INTERFACE_MAMBA_SSU_DECODE
+class MambaSsuDecodeBase(MambaSsuTests):
     reference = staticmethod(reference_mamba_ssu_decode)
-    HEAD_DIM = 64
-    DSTATE = 128
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    interface = INTERFACE_MAMBA_SSU_DECODE
+    axes = {"head_dim": 64, "dstate": 128}
 
-
-# Selective state update of Mamba 2, one token a sequence: with step = softplus(dt +
-# dt_bias) the state becomes state * exp(A * step) + step * x * B, and the output is its
-# product with C, plus D * x. 128 heads share 8 groups of B and C. States lie in a pool;
-# a row of slot -1 is padding: it gives output 0 and no state is written.
-# stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update,
-# tp:1
-class TestMambaSsuDecodeH128D64S128Ng8(MambaSsuTests):
-    name = "mamba_ssu_decode_h128_d64_s128_ng8"
-    NHEADS = 128
-    NGROUPS = 8
+class TestMambaSsuDecodeH128D64S128Ng8(MambaSsuDecodeBase):
+    name = "mamba_ssu_decode_h128_d64_s128_ng8"  # tp:1
+    axes = {"nheads": 128, "ngroups": 8}
     sha256 = "2eb6eef57a73d7edafc7c9888fee277aecc6bf48a395bf6fa36020eefe86e521"
 
-
-# Selective state update of Mamba 2, one token a sequence: with step = softplus(dt +
-# dt_bias) the state becomes state * exp(A * step) + step * x * B, and the output is its
-# product with C, plus D * x. 64 heads share 4 groups of B and C. States lie in a pool;
-# a row of slot -1 is padding: it gives output 0 and no state is written.
-# stage:decode, model:nemotron-h-8b, fi_api:flashinfer.mamba.selective_state_update,
-# tp:2
-class TestMambaSsuDecodeH64D64S128Ng4(MambaSsuTests):
-    name = "mamba_ssu_decode_h64_d64_s128_ng4"
-    NHEADS = 64
-    NGROUPS = 4
+class TestMambaSsuDecodeH64D64S128Ng4(MambaSsuDecodeBase):
+    name = "mamba_ssu_decode_h64_d64_s128_ng4"  # tp:2
+    axes = {"nheads": 64, "ngroups": 4}
     sha256 = "98cd682d0612b709a175bb76963d7b5074cba4d4d4556a9bc57e11edaeb72c67"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.mhc.relations
 
 _RATIOS = (
     "sums of positive numbers and quotients lose nothing to cancellation: a logit of 40 "
@@ -291,6 +294,19 @@ def sglang_ground_truth(
     return post, comb, mhc.mhc_combine(rows, pre, streams, residual.dtype)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MHC_POST = Interface(
@@ -300,9 +316,7 @@ INTERFACE_MHC_POST = Interface(
         "post_layer_mix": "float32[num_tokens, hc]",
         "comb_res_mix": "float32[num_tokens, hc, hc]",
     },
-    outputs={
-        "out": "bfloat16[num_tokens, hc, hidden_size]",
-    },
+    outputs={"out": "bfloat16[num_tokens, hc, hidden_size]"},
 )
 INTERFACE_MHC_PRE_BIG_FUSE = Interface(
     inputs={
@@ -317,17 +331,42 @@ INTERFACE_MHC_PRE_BIG_FUSE = Interface(
         "comb_mix": "float32[num_tokens, hc, hc]",
         "layer_input": "bfloat16[num_tokens, hidden_size]",
     },
-    constraints=(
-        "mhc_mix == hc * (2 + hc)",
-        "scale_size == 3",
-    ),
+    constraints=("mhc_mix == hc * (2 + hc)", "scale_size == 3"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MhcTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of mhc share."""
+
+    op_type = "mhc"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of mhc_post_hc4_h4096, mhc_post_hc4_h7168
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 sums of five products of a few units, 2e-6 at most where they cancel, and
+# one rounding to bfloat16.
+# (2) float32 sums of five products of a few units, 2e-6 at most where they cancel, and
+# one rounding to bfloat16, to neighbours at most.
+# (3) sums of positive numbers and quotients lose nothing to cancellation.
+
+
+# Hyper-connections behind a layer: stream j becomes x * post_layer_mix[j] plus the sum
+# over i of residual[i] * comb_res_mix[i, j], in float32, rounded to bfloat16 at the
+# end.
+# fused, fi_api:flashinfer.mhc.mhc_post, status:unverified
+# Tolerances:
+#   output  source              rtol   atol   NMSE     reason
+#   out     oracle              0.004  2e-06  1.6e-05  (1)
+#   out     flashinfer, sglang  0.008  4e-06  1.6e-05  (2)
 def reference_mhc_post():
     import torch
 
@@ -347,7 +386,42 @@ def reference_mhc_post():
     return run
 
 
-# of mhc_pre_big_fuse_hc4_h4096_mix24, mhc_pre_big_fuse_hc4_h7168_mix24
+class MhcPostBase(MhcTests):
+    reference = staticmethod(reference_mhc_post)
+    interface = INTERFACE_MHC_POST
+    axes = {"hc": 4}
+    constants = ("eps", "post_factor", "rounds")
+    EPS = 1e-06  # the convention of mhc
+    POST_FACTOR = 2.0  # the convention of mhc
+    ROUNDS = 20  # the convention of mhc
+
+class TestMhcPostHc4H4096(MhcPostBase):
+    name = "mhc_post_hc4_h4096"  # model:deepseek-v4-flash
+    axes = {"hidden_size": 4096}
+    sha256 = "f47637b36f6dd4ef6752a6e258faf14e1b57e01f7ecf5a2aa3c20fb5c37b4002"
+
+class TestMhcPostHc4H7168(MhcPostBase):
+    name = "mhc_post_hc4_h7168"  # model:deepseek-v4-pro
+    axes = {"hidden_size": 7168}
+    sha256 = "468ea5e4c9e6478a7bec3dfa3e36820ead29572319f56f6efdcaca4b77b95873"
+
+
+# Hyper-connections before a layer. With m = dot_mix / sqrt(sqrsum / (4 * hidden_size) +
+# 1e-6), whose first 4 numbers are for what is read, 4 for what is written, and 16 for
+# the streams: pre = sigmoid(m * mhc_scale[0] + mhc_base) + 1e-6, post_mix = 2 *
+# sigmoid(m * mhc_scale[1] + mhc_base), and comb_mix is softmax(m * mhc_scale[2] +
+# mhc_base) + 1e-6 along rows, whose columns and rows are divided by their sum + 1e-6 in
+# turns, 20 times columns and 19 times rows. layer_input is the sum of pre * residual
+# over the streams.
+# fused, fi_api:flashinfer.mhc.mhc_pre_big_fuse, status:unverified
+# Tolerances:
+#   output       source              rtol   atol   NMSE     reason
+#   post_mix     oracle              1e-05  1e-30  1e-11    (3)
+#   post_mix     flashinfer, sglang  3e-05  1e-30  1e-10    (3)
+#   comb_mix     oracle              1e-05  1e-30  2e-13    (3)
+#   comb_mix     flashinfer, sglang  3e-05  1e-30  1e-10    (3)
+#   layer_input  oracle              0.004  2e-06  1.6e-05  (1)
+#   layer_input  flashinfer, sglang  0.008  4e-06  1.6e-05  (2)
 def reference_mhc_pre_big_fuse():
     import torch
 
@@ -389,94 +463,26 @@ def reference_mhc_pre_big_fuse():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MhcTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of mhc share."""
-
-    op_type = "mhc"
-    sizes = ("small", "medium")
+class MhcPreBigFuseBase(MhcTests):
+    reference = staticmethod(reference_mhc_pre_big_fuse)
+    interface = INTERFACE_MHC_PRE_BIG_FUSE
+    axes = {"hc": 4, "mhc_mix": 24, "scale_size": 3}
     constants = ("eps", "post_factor", "rounds")
-    HC = 4
     EPS = 1e-06  # the convention of mhc
     POST_FACTOR = 2.0  # the convention of mhc
     ROUNDS = 20  # the convention of mhc
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
 
-
-# Hyper-connections behind a layer: stream j becomes x * post_layer_mix[j] plus the sum
-# over i of residual[i] * comb_res_mix[i, j], in float32, rounded to bfloat16 at the
-# end.
-# model:deepseek-v4-flash, fused, fi_api:flashinfer.mhc.mhc_post, status:unverified
-class TestMhcPostHc4H4096(MhcTests):
-    name = "mhc_post_hc4_h4096"
-    interface = INTERFACE_MHC_POST
-    reference = staticmethod(reference_mhc_post)
-    HIDDEN_SIZE = 4096
-    sha256 = "f47637b36f6dd4ef6752a6e258faf14e1b57e01f7ecf5a2aa3c20fb5c37b4002"
-
-
-# Hyper-connections behind a layer: stream j becomes x * post_layer_mix[j] plus the sum
-# over i of residual[i] * comb_res_mix[i, j], in float32, rounded to bfloat16 at the
-# end.
-# model:deepseek-v4-pro, fused, fi_api:flashinfer.mhc.mhc_post, status:unverified
-class TestMhcPostHc4H7168(MhcTests):
-    name = "mhc_post_hc4_h7168"
-    interface = INTERFACE_MHC_POST
-    reference = staticmethod(reference_mhc_post)
-    HIDDEN_SIZE = 7168
-    sha256 = "468ea5e4c9e6478a7bec3dfa3e36820ead29572319f56f6efdcaca4b77b95873"
-
-
-# Hyper-connections before a layer. With m = dot_mix / sqrt(sqrsum / (4 * hidden_size) +
-# 1e-6), whose first 4 numbers are for what is read, 4 for what is written, and 16 for
-# the streams: pre = sigmoid(m * mhc_scale[0] + mhc_base) + 1e-6, post_mix = 2 *
-# sigmoid(m * mhc_scale[1] + mhc_base), and comb_mix is softmax(m * mhc_scale[2] +
-# mhc_base) + 1e-6 along rows, whose columns and rows are divided by their sum + 1e-6 in
-# turns, 20 times columns and 19 times rows. layer_input is the sum of pre * residual
-# over the streams.
-# model:deepseek-v4-flash, fused, fi_api:flashinfer.mhc.mhc_pre_big_fuse,
-# status:unverified
-class TestMhcPreBigFuseHc4H4096Mix24(MhcTests):
-    name = "mhc_pre_big_fuse_hc4_h4096_mix24"
-    interface = INTERFACE_MHC_PRE_BIG_FUSE
-    reference = staticmethod(reference_mhc_pre_big_fuse)
-    HIDDEN_SIZE = 4096
-    MHC_MIX = 24
-    SCALE_SIZE = 3
+class TestMhcPreBigFuseHc4H4096Mix24(MhcPreBigFuseBase):
+    name = "mhc_pre_big_fuse_hc4_h4096_mix24"  # model:deepseek-v4-flash
+    axes = {"hidden_size": 4096}
     sha256 = "d8fb2b9b9be0480a2cdce07e2adc242864d5d46c5be1d08318014f5b1ecbedb0"
 
-
-# Hyper-connections before a layer. With m = dot_mix / sqrt(sqrsum / (4 * hidden_size) +
-# 1e-6), whose first 4 numbers are for what is read, 4 for what is written, and 16 for
-# the streams: pre = sigmoid(m * mhc_scale[0] + mhc_base) + 1e-6, post_mix = 2 *
-# sigmoid(m * mhc_scale[1] + mhc_base), and comb_mix is softmax(m * mhc_scale[2] +
-# mhc_base) + 1e-6 along rows, whose columns and rows are divided by their sum + 1e-6 in
-# turns, 20 times columns and 19 times rows. layer_input is the sum of pre * residual
-# over the streams.
-# model:deepseek-v4-pro, fused, fi_api:flashinfer.mhc.mhc_pre_big_fuse,
-# status:unverified
-class TestMhcPreBigFuseHc4H7168Mix24(MhcTests):
-    name = "mhc_pre_big_fuse_hc4_h7168_mix24"
-    interface = INTERFACE_MHC_PRE_BIG_FUSE
-    reference = staticmethod(reference_mhc_pre_big_fuse)
-    HIDDEN_SIZE = 7168
-    MHC_MIX = 24
-    SCALE_SIZE = 3
+class TestMhcPreBigFuseHc4H7168Mix24(MhcPreBigFuseBase):
+    name = "mhc_pre_big_fuse_hc4_h7168_mix24"  # model:deepseek-v4-pro
+    axes = {"hidden_size": 7168}
     sha256 = "516d633711693e678f039f5d653154a760869f82dbdcfc6bca70ef6db96265d2"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -50,8 +51,12 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.oracle
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.attention.relations
 
 TOLERANCES = attention_tolerances(products=576, total=1090)
 FA2_OF_SM90 = replace(FA2, min_sm=90, max_sm=90)
@@ -153,6 +158,17 @@ def flashinfer_ground_truth(
     caches = ckv, inputs["kpe_cache"]
     scales = {name: inputs[name] for name in stored_scales(definition)}
     return wrapper.run(q, inputs["q_pe"], *caches, **scales, return_lse=True)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
 
 
 # ---- the interfaces
@@ -307,12 +323,51 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+    """What the tests of mla_paged share."""
+
+    op_type = "mla_paged"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of mla_paged_decode_h128_ckv512_kpe64_ps64, mla_paged_decode_h16_ckv512_kpe64_ps64,
-# mla_paged_decode_h64_ckv512_kpe64_ps64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (5) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (6) the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1090, and tensor
+# cores add them in float32 by truncation.
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query heads
+# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
+# where it has no pages. A sequence without keys gives output 0 and lse -inf. lse is
+# base 2.
+# stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (4)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (5)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00026  1e-07  (6)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_mla_paged_decode_ps64():
     import math
 
@@ -361,7 +416,36 @@ def reference_mla_paged_decode_ps64():
     return run
 
 
-# of mla_paged_decode_h16_ckv512_kpe64_ps1, mla_paged_decode_h8_ckv512_kpe64_ps1
+class MlaPagedDecodePs64Base(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_decode_ps64)
+    interface = INTERFACE_MLA_PAGED_DECODE_PS64
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
+
+# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+class TestMlaPagedDecodeH128Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
+    name = "mla_paged_decode_h128_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 128}
+    sha256 = "97873a3de1c9a26e25a92bb4af004eae768273abf70cbdac956ae47efb0ae5f8"
+
+# model:deepseek-v3, model:deepseek-r1, tp:8
+class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
+    name = "mla_paged_decode_h16_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 16}
+    sha256 = "3045e64bbb7ff182b90085230d299a21a50cf4ac014bd192ce4f6cf60a80c23b"
+
+# model:kimi-k2, tp:1, status:unverified
+class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
+    name = "mla_paged_decode_h64_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 64}
+    sha256 = "76cc11611ab932482c8b4da997fe10d480379a3450af04d0ec992e7c54dee0c6"
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query heads
+# share one cache. A page holds one token. A sequence without keys gives output 0 and
+# lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+# Tolerances: as of reference_mla_paged_decode_ps64.
 def reference_mla_paged_decode_ps1():
     import math
 
@@ -405,8 +489,30 @@ def reference_mla_paged_decode_ps1():
     return run
 
 
-# of mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64,
-# mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64
+class MlaPagedDecodePs1Base(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_decode_ps1)
+    interface = INTERFACE_MLA_PAGED_DECODE_PS1
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 1}
+
+# model:deepseek-v3, model:deepseek-r1
+class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedDecodePs1Base):
+    name = "mla_paged_decode_h16_ckv512_kpe64_ps1"
+    axes = {"num_qo_heads": 16}
+    sha256 = "831463e6133488ec405bc39fa26eaf066f777ca9873fb85e76673ff45ebf91c1"
+
+class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedDecodePs1Base):
+    name = "mla_paged_decode_h8_ckv512_kpe64_ps1"  # model:kimi-k2
+    axes = {"num_qo_heads": 8}
+    sha256 = "bda2c67db9a36e9df1b9e424f7cf2d3f35faf79e52565df37d5dcb3980ab2718"
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query heads
+# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
+# where it has no pages. The cache is stored in 8 bits, each part with a scale of its
+# own. A sequence without keys gives output 0 and lse -inf. lse is base 2.
+# stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+# Tolerances: as of reference_mla_paged_decode_ps64.
 def reference_mla_paged_decode_kve4m3():
     import math
 
@@ -457,8 +563,31 @@ def reference_mla_paged_decode_kve4m3():
     return run
 
 
-# of mla_paged_decode_return_lse_h16_ckv512_kpe64_ps1,
-# mla_paged_decode_return_lse_h8_ckv512_kpe64_ps1
+class MlaPagedDecodeKve4m3Base(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_decode_kve4m3)
+    interface = INTERFACE_MLA_PAGED_DECODE_KVE4M3
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
+
+# model:deepseek-v3, model:deepseek-r1
+class TestMlaPagedDecodeKve4m3H16Ckv512Kpe64Ps64(MlaPagedDecodeKve4m3Base):
+    name = "mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 16}
+    sha256 = "b578d104b78a5b73162c3bf99c26605fac1261c6a7323e84d5512a1038c954ed"
+
+class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedDecodeKve4m3Base):
+    name = "mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64"  # model:kimi-k2
+    axes = {"num_qo_heads": 8}
+    sha256 = "28401d5ad8ba745fe9a82d022195b95dcde0be952254a84b50d3f2f1d2764fc5"
+
+
+# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
+# logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query heads
+# share one cache. A page holds one token. A sequence without keys gives output 0 and
+# lse -inf. lse is base 2. The interface is that of calls of FlashInfer's wrapper:
+# without return_lse output is the one value. Solutions are installed under the name
+# without return_lse.
+# stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+# Tolerances: as of reference_mla_paged_decode_ps64.
 def reference_mla_paged_decode_return_lse():
     import math
 
@@ -503,9 +632,31 @@ def reference_mla_paged_decode_return_lse():
     return run
 
 
-# of mla_paged_prefill_causal_h128_ckv512_kpe64_ps64,
-# mla_paged_prefill_causal_h16_ckv512_kpe64_ps64,
-# mla_paged_prefill_causal_h64_ckv512_kpe64_ps64
+class MlaPagedDecodeReturnLseBase(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_decode_return_lse)
+    interface = INTERFACE_MLA_PAGED_DECODE_RETURN_LSE
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 1}
+
+# model:deepseek-v3, model:deepseek-r1
+class TestMlaPagedDecodeReturnLseH16Ckv512Kpe64Ps1(MlaPagedDecodeReturnLseBase):
+    name = "mla_paged_decode_return_lse_h16_ckv512_kpe64_ps1"
+    axes = {"num_qo_heads": 16}
+    sha256 = "71508a02315878544f0bcc9bf89377a3e33920389cbe1ffa76d8b4a0cc4e4c07"
+
+class TestMlaPagedDecodeReturnLseH8Ckv512Kpe64Ps1(MlaPagedDecodeReturnLseBase):
+    name = "mla_paged_decode_return_lse_h8_ckv512_kpe64_ps1"  # model:kimi-k2
+    axes = {"num_qo_heads": 8}
+    sha256 = "cb0c6590f9afb0f242894e73ca5ed6e2dec71882503b6ca8d0e4ef94fa347ed9"
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query
+# heads share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and
+# lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper
+# Tolerances: as of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_causal_ps64():
     import math
 
@@ -569,8 +720,37 @@ def reference_mla_paged_prefill_causal_ps64():
     return run
 
 
-# of mla_paged_prefill_causal_h16_ckv512_kpe64_ps1,
-# mla_paged_prefill_causal_h8_ckv512_kpe64_ps1
+class MlaPagedPrefillCausalPs64Base(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
+
+# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+class TestMlaPagedPrefillCausalH128Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
+    name = "mla_paged_prefill_causal_h128_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 128}
+    sha256 = "0d6855a41a3de0c312a8470fbc6758594fd98cf8eb3d13ec30aa772675cfd883"
+
+# model:deepseek-v3, model:deepseek-r1, tp:8
+class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
+    name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 16}
+    sha256 = "78aa626a85b0fee6a878d9b311c3e5f68555da3ab1f1422e3ab9c28248905963"
+
+# model:kimi-k2, tp:1, status:unverified
+class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
+    name = "mla_paged_prefill_causal_h64_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 64}
+    sha256 = "6be4be3ac55f9912c78927c74e715cd4f8a3980f4ae817c20a6c6b5edb51e090"
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query
+# heads share one cache. A page holds one token. The mask is causal and aligned
+# bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A query that sees
+# no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+# Tolerances: as of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_causal_ps1():
     import math
 
@@ -630,8 +810,32 @@ def reference_mla_paged_prefill_causal_ps1():
     return run
 
 
-# of mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64,
-# mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64
+class MlaPagedPrefillCausalPs1Base(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 1}
+
+# model:deepseek-v3, model:deepseek-r1
+class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedPrefillCausalPs1Base):
+    name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1"
+    axes = {"num_qo_heads": 16}
+    sha256 = "64f3d842c9cb41765167f7417474e1672a2ad926a0d5baac13656c782e412b66"
+
+class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedPrefillCausalPs1Base):
+    name = "mla_paged_prefill_causal_h8_ckv512_kpe64_ps1"  # model:kimi-k2
+    axes = {"num_qo_heads": 8}
+    sha256 = "2b8d400d5bd61392476a0ba5ac8ed948538ba3cc4896a680db6490c02ac8973c"
+
+
+# Multi-head latent attention over a paged cache, causal prefill, with the projections
+# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query
+# heads share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The cache is stored in 8 bits, each part with a scale of
+# its own. The mask is causal and aligned bottom-right: query i of q_len sees keys 0 ...
+# kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base
+# 2.
+# stage:prefill, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
+# Tolerances: as of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_causal_kve4m3():
     import math
 
@@ -697,283 +901,25 @@ def reference_mla_paged_prefill_causal_kve4m3():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
-    """What the tests of mla_paged share."""
-
-    op_type = "mla_paged"
-    sizes = ("small", "medium")
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 128 query heads share one
-# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:1, status:unverified
-class TestMlaPagedDecodeH128Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_decode_h128_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_mla_paged_decode_ps64)
-    NUM_QO_HEADS = 128
-    PAGE_SIZE = 64
-    sha256 = "97873a3de1c9a26e25a92bb4af004eae768273abf70cbdac956ae47efb0ae5f8"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
-# cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeH16Ckv512Kpe64Ps1(MlaPagedTests):
-    name = "mla_paged_decode_h16_ckv512_kpe64_ps1"
-    interface = INTERFACE_MLA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_mla_paged_decode_ps1)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 1
-    sha256 = "831463e6133488ec405bc39fa26eaf066f777ca9873fb85e76673ff45ebf91c1"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
-# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_decode_h16_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_mla_paged_decode_ps64)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 64
-    sha256 = "3045e64bbb7ff182b90085230d299a21a50cf4ac014bd192ce4f6cf60a80c23b"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 64 query heads share one
-# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. A sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
-# tp:1, status:unverified
-class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_decode_h64_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_DECODE_PS64
-    reference = staticmethod(reference_mla_paged_decode_ps64)
-    NUM_QO_HEADS = 64
-    PAGE_SIZE = 64
-    sha256 = "76cc11611ab932482c8b4da997fe10d480379a3450af04d0ec992e7c54dee0c6"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads share one
-# cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2.
-# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedTests):
-    name = "mla_paged_decode_h8_ckv512_kpe64_ps1"
-    interface = INTERFACE_MLA_PAGED_DECODE_PS1
-    reference = staticmethod(reference_mla_paged_decode_ps1)
-    NUM_QO_HEADS = 8
-    PAGE_SIZE = 1
-    sha256 = "bda2c67db9a36e9df1b9e424f7cf2d3f35faf79e52565df37d5dcb3980ab2718"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
-# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The cache is stored in 8 bits, each part with a scale of its own. A
-# sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_decode_kve4m3_h16_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_DECODE_KVE4M3
-    reference = staticmethod(reference_mla_paged_decode_kve4m3)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 64
-    sha256 = "b578d104b78a5b73162c3bf99c26605fac1261c6a7323e84d5512a1038c954ed"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads share one
-# cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The cache is stored in 8 bits, each part with a scale of its own. A
-# sequence without keys gives output 0 and lse -inf. lse is base 2.
-# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_DECODE_KVE4M3
-    reference = staticmethod(reference_mla_paged_decode_kve4m3)
-    NUM_QO_HEADS = 8
-    PAGE_SIZE = 64
-    sha256 = "28401d5ad8ba745fe9a82d022195b95dcde0be952254a84b50d3f2f1d2764fc5"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads share one
-# cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
-# return_lse output is the one value. Solutions are installed under the name without
-# return_lse.
-# stage:decode, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeReturnLseH16Ckv512Kpe64Ps1(MlaPagedTests):
-    name = "mla_paged_decode_return_lse_h16_ckv512_kpe64_ps1"
-    interface = INTERFACE_MLA_PAGED_DECODE_RETURN_LSE
-    reference = staticmethod(reference_mla_paged_decode_return_lse)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 1
-    sha256 = "71508a02315878544f0bcc9bf89377a3e33920389cbe1ffa76d8b4a0cc4e4c07"
-
-
-# Multi-head latent attention over a paged cache, decode, with the projections absorbed:
-# logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads share one
-# cache. A page holds one token. A sequence without keys gives output 0 and lse -inf.
-# lse is base 2. The interface is that of calls of FlashInfer's wrapper: without
-# return_lse output is the one value. Solutions are installed under the name without
-# return_lse.
-# stage:decode, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedDecodeReturnLseH8Ckv512Kpe64Ps1(MlaPagedTests):
-    name = "mla_paged_decode_return_lse_h8_ckv512_kpe64_ps1"
-    interface = INTERFACE_MLA_PAGED_DECODE_RETURN_LSE
-    reference = staticmethod(reference_mla_paged_decode_return_lse)
-    NUM_QO_HEADS = 8
-    PAGE_SIZE = 1
-    sha256 = "cb0c6590f9afb0f242894e73ca5ed6e2dec71882503b6ca8d0e4ef94fa347ed9"
-
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 128 query heads
-# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
-# where it has no pages. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:1, status:unverified
-class TestMlaPagedPrefillCausalH128Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_prefill_causal_h128_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
-    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 128
-    PAGE_SIZE = 64
-    sha256 = "0d6855a41a3de0c312a8470fbc6758594fd98cf8eb3d13ec30aa772675cfd883"
-
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads
-# share one cache. A page holds one token. The mask is causal and aligned bottom-right:
-# query i of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives
-# output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps1(MlaPagedTests):
-    name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1
-    reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 1
-    sha256 = "64f3d842c9cb41765167f7417474e1672a2ad926a0d5baac13656c782e412b66"
-
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads
-# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
-# where it has no pages. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
-    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 64
-    sha256 = "78aa626a85b0fee6a878d9b311c3e5f68555da3ab1f1422e3ab9c28248905963"
-
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 64 query heads
-# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
-# where it has no pages. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
-# tp:1, status:unverified
-class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_prefill_causal_h64_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
-    reference = staticmethod(reference_mla_paged_prefill_causal_ps64)
-    NUM_QO_HEADS = 64
-    PAGE_SIZE = 64
-    sha256 = "6be4be3ac55f9912c78927c74e715cd4f8a3980f4ae817c20a6c6b5edb51e090"
-
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads
-# share one cache. A page holds one token. The mask is causal and aligned bottom-right:
-# query i of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives
-# output 0 and lse -inf. lse is base 2.
-# stage:prefill, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
-# tp:8
-class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedTests):
-    name = "mla_paged_prefill_causal_h8_ckv512_kpe64_ps1"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1
-    reference = staticmethod(reference_mla_paged_prefill_causal_ps1)
-    NUM_QO_HEADS = 8
-    PAGE_SIZE = 1
-    sha256 = "2b8d400d5bd61392476a0ba5ac8ed948538ba3cc4896a680db6490c02ac8973c"
-
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 16 query heads
-# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
-# where it has no pages. The cache is stored in 8 bits, each part with a scale of its
-# own. The mask is causal and aligned bottom-right: query i of q_len sees keys 0 ...
-# kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base
-# 2.
-# stage:prefill, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-class TestMlaPagedPrefillCausalKve4m3H16Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3
+class MlaPagedPrefillCausalKve4m3Base(MlaPagedTests):
     reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
-    NUM_QO_HEADS = 16
-    PAGE_SIZE = 64
+    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
+
+# model:deepseek-v3, model:deepseek-r1
+class TestMlaPagedPrefillCausalKve4m3H16Ckv512Kpe64Ps64(
+    MlaPagedPrefillCausalKve4m3Base
+):
+    name = "mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 16}
     sha256 = "fb918a938e674f900abe34742d283a8ce06022ed1286f103dba409eaf39bc8ec"
 
-
-# Multi-head latent attention over a paged cache, causal prefill, with the projections
-# absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv, 8 query heads
-# share one cache. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none
-# where it has no pages. The cache is stored in 8 bits, each part with a scale of its
-# own. The mask is causal and aligned bottom-right: query i of q_len sees keys 0 ...
-# kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base
-# 2.
-# stage:prefill, model:kimi-k2, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper,
-# tp:8
-class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedTests):
-    name = "mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64"
-    interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3
-    reference = staticmethod(reference_mla_paged_prefill_causal_kve4m3)
-    NUM_QO_HEADS = 8
-    PAGE_SIZE = 64
+class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedPrefillCausalKve4m3Base):
+    name = "mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64"  # model:kimi-k2
+    axes = {"num_qo_heads": 8}
     sha256 = "6842bbd1db328d36277f5f5cbaa4291a02647018a0beeb48bf60e2e1456a330d"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

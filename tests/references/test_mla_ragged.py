@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ from generator.running.harness import (
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.oracle
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.attention.relations
 
 TOLERANCES = attention_tolerances(products=192, total=740)
 
@@ -82,6 +87,17 @@ def flashinfer_ground_truth(
     return ragged_prefill(definition, inputs, backend, axes["qk_dim"], axes["vo_dim"])
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MLA_RAGGED_PREFILL_CAUSAL = Interface(
@@ -97,17 +113,56 @@ INTERFACE_MLA_RAGGED_PREFILL_CAUSAL = Interface(
         "output": "bfloat16[total_q, num_qo_heads, vo_dim]",
         "lse": "float32[total_q, num_qo_heads]",
     },
-    constraints=(
-        "total_q == qo_indptr[-1].item()",
-        "total_kv == kv_indptr[-1].item()",
-    ),
+    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MlaRaggedTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of mla_ragged share."""
+
+    op_type = "mla_ragged"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of mla_ragged_prefill_causal_h128_qk192_vo128 and 3 more definitions
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16.
+# (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
+# share that the sinks leave and rounded again, and run() rounds once.
+# (4) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
+# deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
+# 7e-6 in base 2.
+# (5) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# 2^-8.
+# (6) the 192 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 740, and tensor
+# cores add them in float32 by truncation.
+
+
+# Multi-head latent attention over contiguous keys and values, causal prefill, not
+# absorbed: each of the num_qo_heads query heads has a key and a value head of its own,
+# and values are shorter than keys. The mask is causal and aligned bottom-right: query i
+# of q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0
+# and lse -inf. lse is base 2.
+# stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
+# Tolerances:
+#   output  source                            rtol      atol     NMSE   reason
+#   output  oracle                            0.00391   1e-05*   1e-05  (1)
+#   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
+#   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
+#   output  flashinfer                        0.01      0.008    2e-05  default
+#   lse     oracle                            2.38e-07  1e-05*   1e-11  (4)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (5)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00018  1e-07  (6)
+#   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_mla_ragged_prefill_causal():
     import math
 
@@ -162,88 +217,35 @@ def reference_mla_ragged_prefill_causal():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MlaRaggedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of mla_ragged share."""
-
-    op_type = "mla_ragged"
-    sizes = ("small", "medium")
-    interface = INTERFACE_MLA_RAGGED_PREFILL_CAUSAL
+class MlaRaggedPrefillCausalBase(MlaRaggedTests):
     reference = staticmethod(reference_mla_ragged_prefill_causal)
-    QK_DIM = 192
-    VO_DIM = 128
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    interface = INTERFACE_MLA_RAGGED_PREFILL_CAUSAL
+    axes = {"qk_dim": 192, "vo_dim": 128}
 
-
-# Multi-head latent attention over contiguous keys and values, causal prefill, not
-# absorbed: each of the 128 query heads has a key and a value head of its own, and
-# values are shorter than keys. The mask is causal and aligned bottom-right: query i of
-# q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and
-# lse -inf. lse is base 2.
-# stage:prefill, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1,
-# status:unverified
-class TestMlaRaggedPrefillCausalH128Qk192Vo128(MlaRaggedTests):
+# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+class TestMlaRaggedPrefillCausalH128Qk192Vo128(MlaRaggedPrefillCausalBase):
     name = "mla_ragged_prefill_causal_h128_qk192_vo128"
-    NUM_QO_HEADS = 128
-    NUM_KV_HEADS = 128
+    axes = {"num_qo_heads": 128, "num_kv_heads": 128}
     sha256 = "70ec06ed6925a7d1b4f776554aa60f407b813871d52de9dd7690571cdccb196b"
 
-
-# Multi-head latent attention over contiguous keys and values, causal prefill, not
-# absorbed: each of the 16 query heads has a key and a value head of its own, and values
-# are shorter than keys. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
-class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedTests):
+# model:deepseek-v3, model:deepseek-r1, tp:8
+class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedPrefillCausalBase):
     name = "mla_ragged_prefill_causal_h16_qk192_vo128"
-    NUM_QO_HEADS = 16
-    NUM_KV_HEADS = 16
+    axes = {"num_qo_heads": 16, "num_kv_heads": 16}
     sha256 = "3b779a3d7aa3cdc18e6a803a50dc780eb79643c021dba2737f4e94eb9a9fbb86"
 
-
-# Multi-head latent attention over contiguous keys and values, causal prefill, not
-# absorbed: each of the 64 query heads has a key and a value head of its own, and values
-# are shorter than keys. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:kimi-k2,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1,
-# status:unverified
-class TestMlaRaggedPrefillCausalH64Qk192Vo128(MlaRaggedTests):
+# model:kimi-k2, tp:1, status:unverified
+class TestMlaRaggedPrefillCausalH64Qk192Vo128(MlaRaggedPrefillCausalBase):
     name = "mla_ragged_prefill_causal_h64_qk192_vo128"
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 64
+    axes = {"num_qo_heads": 64, "num_kv_heads": 64}
     sha256 = "8bc2d7af95cf71e804cb977207f10b105b775c1d1310e48b4a07a9ff81671b63"
 
-
-# Multi-head latent attention over contiguous keys and values, causal prefill, not
-# absorbed: each of the 8 query heads has a key and a value head of its own, and values
-# are shorter than keys. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
-# -inf. lse is base 2.
-# stage:prefill, model:kimi-k2,
-# fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:8
-class TestMlaRaggedPrefillCausalH8Qk192Vo128(MlaRaggedTests):
-    name = "mla_ragged_prefill_causal_h8_qk192_vo128"
-    NUM_QO_HEADS = 8
-    NUM_KV_HEADS = 8
+class TestMlaRaggedPrefillCausalH8Qk192Vo128(MlaRaggedPrefillCausalBase):
+    name = "mla_ragged_prefill_causal_h8_qk192_vo128"  # model:kimi-k2, tp:8
+    axes = {"num_qo_heads": 8, "num_kv_heads": 8}
     sha256 = "5f4f085b15df0ac7474624245e09bcc7d6c9b63194347cfcb5ae72174f0d9d4a"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -44,8 +45,11 @@ from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.moe, generator.ops.op_types.moe.weights
+# relations: generator.ops.op_types.moe.relations
 
 _ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
 _SHORT = (
@@ -382,6 +386,20 @@ def sglang_ground_truth(
     return run(definition, inputs)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    peak_bytes=peak_bytes,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1 = Interface(
@@ -397,9 +415,7 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1 = Interface(
         "local_expert_offset": "int32",
         "routed_scaling_factor": "float32",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -419,9 +435,7 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG8_KG4_E32 = Interface(
         "local_expert_offset": "int32",
         "routed_scaling_factor": "float32",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
 )
 INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD = Interface(
     inputs={
@@ -434,9 +448,7 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD = Interface(
         "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
         "local_expert_offset": "int32",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -453,9 +465,7 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM = Interface(
         "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
         "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -470,9 +480,7 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD = Interface(
         "gemm2_weights": "float32[num_local_experts, hidden_size, intermediate_size]",
         "local_expert_offset": "int32",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -486,9 +494,7 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE = Interface(
         "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
         "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -503,9 +509,7 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
         "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
         "routing_bias": "bfloat16[num_experts]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -520,9 +524,7 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD = Interface(
         "gemm2_weights": "float32[num_local_experts, hidden_size, intermediate_size]",
         "local_expert_offset": "int32",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -536,9 +538,7 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE = Interface(
         "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
         "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -556,9 +556,7 @@ INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
         "output2_scales_scalar": "float32[num_experts]",
         "routing_bias": "bfloat16[num_experts]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -575,9 +573,7 @@ INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768 = Interface(
         "gemm2_weights": "float8_e4m3fn[num_experts, hidden_size, intermediate_size]",
         "output2_scales_scalar": "float32[num_experts]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "gemm1_weights.shape[1] == 2 * intermediate_size",
         "gemm2_weights.shape[1] == hidden_size",
@@ -585,12 +581,53 @@ INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768 = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MoeTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of moe share."""
+
+    op_type = "moe"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048,
-# moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %, so the norm
+# decides.
+# (2) float32 sums, rounded once to bfloat16.
+# (3) the kernel rounds to bfloat16 what goes into silu, both its factors' product and
+# every expert's output.
+# (4) the kernel quantises the values between the products to float8_e4m3.
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
+# from all of them; the weights are the scores without the bias, divided by their sum,
+# times routed_scaling_factor. Experts that are not here add nothing.
+# model:kimi-k2, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, tp:8
+# Tolerances:
+#   output  source                                                      rtol   atol    NMSE   reason
+#   output  sglang/triton-bf16 in scales-below-midpoints                0.02   0.03    5e-05  (1) 0.999 of elements
+#   output  sglang/triton-fp8 in scales-below-midpoints                 0.1    0.1     0.002  (1) 0.99 of elements
+#   output  flashinfer/trtllm-fp8-block in scales-below-midpoints       0.1    0.1     0.002  (1) 0.99 of elements
+#   output  flashinfer/trtllm-fp8-per-tensor in scales-below-midpoints  0.1    0.1     0.002  (1) 0.99 of elements
+#   output  oracle                                                      0.004  0.0002  5e-06  (2)
+#   output  sglang/native                                               0.008  0.0003  5e-06  (2)
+#   output  sglang/triton-bf16                                          0.02   0.03    5e-05  (3) 0.999 of elements
+#   output  sglang/triton-fp8                                           0.1    0.1     0.002  (4) 0.99 of elements
+#   output  flashinfer/trtllm-fp4                                       0.02   0.03    5e-05  (3) 0.999 of elements
+#   output  flashinfer/trtllm-fp8-block                                 0.1    0.1     0.002  (4) 0.99 of elements
+#   output  flashinfer/trtllm-fp8-per-tensor                            0.1    0.1     0.002  (4) 0.99 of elements
+#   output  flashinfer, sglang                                          0.01   0.008   2e-05  default
 def reference_moe_fp8_block_scale_ds_routing_ng1_kg1():
     import torch
 
@@ -656,7 +693,46 @@ def reference_moe_fp8_block_scale_ds_routing_ng1_kg1():
     return run
 
 
-# of moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048
+class MoeFp8BlockScaleDsRoutingNg1Kg1Base(MoeTests):
+    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng1_kg1)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1
+    axes = {
+        "num_experts": 384,
+        "hidden_size": 7168,
+        "intermediate_size": 2048,
+        "gemm1_out_size": 4096,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 16,
+        "num_gemm1_out_blocks": 32,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+
+class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(
+    MoeFp8BlockScaleDsRoutingNg1Kg1Base
+):
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048"  # ep:1
+    axes = {"num_local_experts": 384}
+    sha256 = "6f143fa33d82da2c8390f2acebf0a707b5ba98289bd4470feb45bff5182e9317"
+
+class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(
+    MoeFp8BlockScaleDsRoutingNg1Kg1Base
+):
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"  # ep:8
+    axes = {"num_local_experts": 48}
+    sha256 = "12d74903d6e27bdbf43286e5433d655b6327f031d232fb7574b24d1e9b370f03"
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
+# from the best 4 of 8 groups; the weights are the scores without the bias, divided by
+# their sum, times routed_scaling_factor. Experts that are not here add nothing.
+# model:deepseek-v3, model:deepseek-r1, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32():
     import torch
 
@@ -722,7 +798,34 @@ def reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32():
     return run
 
 
-# of moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512
+class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
+    name = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
+    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG8_KG4_E32
+    axes = {
+        "num_experts": 256,
+        "num_local_experts": 32,
+        "hidden_size": 7168,
+        "intermediate_size": 2048,
+        "gemm1_out_size": 4096,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 16,
+        "num_gemm1_out_blocks": 32,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 8  # "ng8" in the name
+    TOPK_GROUP = 4  # "kg4" in the name
+    sha256 = "78285876cf9410f15c5cf3c51ae8b39095583a1e778f719bfca025c77e0ccdc2"
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these.
+# Experts are numbered as in the model; those that are not here add nothing.
+# model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:4, status:unverified
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_shard():
     import torch
 
@@ -771,7 +874,35 @@ def reference_moe_fp8_block_scale_renorm_shard():
     return run
 
 
-# of moe_fp8_block_scale_renorm_topk10_e128_h2048_i512
+class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
+    name = "moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512"
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_shard)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD
+    axes = {
+        "num_experts": 512,
+        "num_local_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 4,
+        "num_gemm1_out_blocks": 8,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+    sha256 = "0916f24b6fd138c7d286d9107e33e3dde883b114cd45c9c14f12861db86c729b"
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these. It
+# is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
+# all of them.
+# model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_topk10_i512():
     import torch
 
@@ -816,8 +947,32 @@ def reference_moe_fp8_block_scale_renorm_topk10_i512():
     return run
 
 
-# of moe_fp8_block_scale_renorm_topk8_e128_h2048_i768,
-# moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536
+class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
+    name = "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512"
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk10_i512)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
+    axes = {
+        "num_local_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 4,
+        "num_gemm1_out_blocks": 8,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+    sha256 = "cb41d46dbf96b9a4c95a43537f727ef3c35f0f66fa72a1667ab224e7688a99e1"
+
+
+# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
+# quantization:float8_e4m3fn, fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe,
+# ep:1
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_topk8():
     import torch
 
@@ -862,7 +1017,50 @@ def reference_moe_fp8_block_scale_renorm_topk8():
     return run
 
 
-# of trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
+class MoeFp8BlockScaleRenormTopk8Base(MoeTests):
+    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk8)
+    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
+    axes = {"num_local_experts": 128}
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+# model:qwen3-30b-a3b, tp:1
+class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeFp8BlockScaleRenormTopk8Base):
+    name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
+    axes = {
+        "hidden_size": 2048,
+        "intermediate_size": 768,
+        "gemm1_out_size": 1536,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 6,
+        "num_gemm1_out_blocks": 12,
+    }
+    sha256 = "ed789ba4c0aeeb0b2e86cd249440c3bf80adf48263e8a7bef055b6e974be7b73"
+
+# model:qwen3-235b-a22b, tp:8
+class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeFp8BlockScaleRenormTopk8Base):
+    name = "moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536"
+    axes = {
+        "hidden_size": 4096,
+        "intermediate_size": 1536,
+        "gemm1_out_size": 3072,
+        "num_hidden_blocks": 32,
+        "num_intermediate_blocks": 12,
+        "num_gemm1_out_blocks": 24,
+    }
+    sha256 = "2a926780dd30b625b144fa2219bfbaf1f4329891cc529eef82b781ccf53f4ba3"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 10 largest logits; the weights are a softmax over these. Experts are numbered as in
+# the model; those that are not here add nothing.
+# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4,
+# status:unverified
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512():
     import torch
 
@@ -896,7 +1094,32 @@ def reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512():
     return run
 
 
-# of trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
+class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
+    name = "trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512"
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD
+    axes = {
+        "num_experts": 512,
+        "num_local_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+    sha256 = "2ca78d7c539fc93999efc593d908234e600a5d973060ddbe5c2e6ef92db72754"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 8 largest logits; the weights are a softmax over these. Experts are numbered as in the
+# model; those that are not here add nothing.
+# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2,
+# status:unverified
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536():
     import torch
 
@@ -930,7 +1153,31 @@ def reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536():
     return run
 
 
-# of trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512
+class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
+    name = "trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536"
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD
+    axes = {
+        "num_experts": 128,
+        "num_local_experts": 64,
+        "hidden_size": 4096,
+        "intermediate_size": 1536,
+        "gemm1_out_size": 3072,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+    sha256 = "92dc41895f57505bfd2977635b1b267d7333d2885f828ffa6c9403d4e1658b9a"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 10 largest logits; the weights are a softmax over these. It is a layer of 128 experts:
+# a device that holds 128 of the model's 512 chooses among all of them.
+# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512():
     import torch
 
@@ -960,8 +1207,30 @@ def reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512():
     return run
 
 
-# of trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192,
-# trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192
+class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
+    name = "trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512"
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+    }
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 10  # "topk10" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+    sha256 = "01e4f4b0ab6e28b45d0795bce7436ae2099ec7d439f3b7929b0884e02b720ac0"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# expert of the largest logit, whose sigmoid scales what goes into the expert.
+# routing_bias is ignored, as the kernel and Llama 4 have none.
+# quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192():
     import torch
 
@@ -990,8 +1259,37 @@ def reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192():
     return run
 
 
-# of trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768,
-# trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536
+class TrtllmFp4BlockScaleMoeTopk1H5120I8192Base(MoeTests):
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192
+    axes = {"hidden_size": 5120, "intermediate_size": 8192, "gemm1_out_size": 16384}
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(
+    TrtllmFp4BlockScaleMoeTopk1H5120I8192Base
+):
+    name = "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192"  # model:llama-4-maverick
+    axes = {"num_experts": 128}
+    sha256 = "6cb624b6c21017e2ba63e0832df43ff4203ce28f6e61d510d34487a35e101eaf"
+
+# model:llama-4-scout, tp:8
+class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(
+    TrtllmFp4BlockScaleMoeTopk1H5120I8192Base
+):
+    name = "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192"
+    axes = {"num_experts": 16}
+    sha256 = "ed4fbd088e75a6f9c8304d7614d4cffc5bd1c63662d41ded0357f5510d1eee23"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Tokens choose the
+# 8 largest logits; the weights are a softmax over these.
+# quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_topk8():
     import torch
 
@@ -1021,8 +1319,48 @@ def reference_trtllm_fp4_block_scale_moe_topk8():
     return run
 
 
-# of trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512,
-# trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536
+class TrtllmFp4BlockScaleMoeTopk8Base(MoeTests):
+    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk8)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 8  # "topk8" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+# model:qwen3-30b-a3b, ep:1, tp:1
+class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(TrtllmFp4BlockScaleMoeTopk8Base):
+    name = "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768"
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 768,
+        "gemm1_out_size": 1536,
+    }
+    sha256 = "df314ce7ef3fc96ae1a5c594e58c583c6f88f2961dd354f2c0debe4b0958ef95"
+
+# It is a layer of 64 experts: a device that holds 64 of the model's 128 chooses among
+# all of them.
+# model:qwen3-235b-a22b, ep:2, tp:8
+class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(TrtllmFp4BlockScaleMoeTopk8Base):
+    name = "trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536"
+    axes = {
+        "num_experts": 64,
+        "hidden_size": 4096,
+        "intermediate_size": 1536,
+        "gemm1_out_size": 3072,
+    }
+    sha256 = "a07ce2e89bb64ab22bfd9910d5d0b12dda76c193d2cb36af6b8cfbf8e53a4028"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs. Experts are numbered as in the model; those that
+# are not here add nothing.
+# quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed, status:unverified
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_routed_moe_shard():
     import torch
 
@@ -1055,7 +1393,50 @@ def reference_trtllm_fp4_block_scale_routed_moe_shard():
     return run
 
 
-# of trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512 and 4 more definitions
+class TrtllmFp4BlockScaleRoutedMoeShardBase(MoeTests):
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe_shard)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD
+    constants = ("top_k", "n_group", "topk_group")
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+# model:qwen3-next-80b-a3b, ep:4
+class TestTrtllmFp4BlockScaleRoutedMoeShardTopk10E128H2048I512(
+    TrtllmFp4BlockScaleRoutedMoeShardBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512"
+    axes = {
+        "num_local_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+    }
+    TOP_K = 10  # "topk10" in the name
+    sha256 = "fe2dfa320fd5c827266e0a204e843eb66e487660ad4e7be418c29e48238220bd"
+
+# model:qwen3-235b-a22b, ep:2
+class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(
+    TrtllmFp4BlockScaleRoutedMoeShardBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536"
+    axes = {
+        "num_local_experts": 64,
+        "hidden_size": 4096,
+        "intermediate_size": 1536,
+        "gemm1_out_size": 3072,
+    }
+    TOP_K = 8  # "topk8" in the name
+    sha256 = "71d6bda32c19c5b24ad9c204d7cd1e5c9d53757a0d71c44002a3adc3b0c29400"
+
+
+# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
+# up), with up and gate the halves of the first product in this order. Experts and
+# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
+# weights scale the experts' outputs.
+# quantization:float4_e2m1fn_mxfp4,
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
+# routing:pre-computed
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_routed_moe():
     import torch
 
@@ -1084,8 +1465,95 @@ def reference_trtllm_fp4_block_scale_routed_moe():
     return run
 
 
-# of trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192,
-# trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192
+class TrtllmFp4BlockScaleRoutedMoeBase(MoeTests):
+    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
+    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
+    constants = ("top_k", "n_group", "topk_group")
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+# It is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
+# all of them.
+# model:qwen3-next-80b-a3b, ep:4, ep:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(
+    TrtllmFp4BlockScaleRoutedMoeBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512"
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+    }
+    TOP_K = 10  # "topk10" in the name
+    sha256 = "7480fa014b54b068cb85475127fe920b74bd7d2876dbcc81c940f853822a2616"
+
+# model:llama-4-maverick, ep:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(
+    TrtllmFp4BlockScaleRoutedMoeBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192"
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 5120,
+        "intermediate_size": 8192,
+        "gemm1_out_size": 16384,
+    }
+    TOP_K = 1  # "topk1" in the name
+    sha256 = "95ad6da2a5f2f1a97ac85413c7b8c919ad179656257201d23e4b7b65b82e5f1c"
+
+# model:llama-4-scout, ep:1, tp:8
+class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(
+    TrtllmFp4BlockScaleRoutedMoeBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192"
+    axes = {
+        "num_experts": 16,
+        "hidden_size": 5120,
+        "intermediate_size": 8192,
+        "gemm1_out_size": 16384,
+    }
+    TOP_K = 1  # "topk1" in the name
+    sha256 = "711b3ace9458cb1952b2734a1b5d987d5d6363df4792ef11971d07a1fa7d4b6a"
+
+# model:qwen3-30b-a3b, ep:1, tp:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(
+    TrtllmFp4BlockScaleRoutedMoeBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768"
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 768,
+        "gemm1_out_size": 1536,
+    }
+    TOP_K = 8  # "topk8" in the name
+    sha256 = "dfd8c76f1c39180c11759528097c56ec210ec73e1223ffe8c8d9493b1b41798b"
+
+# It is a layer of 64 experts: a device that holds 64 of the model's 128 chooses among
+# all of them.
+# model:qwen3-235b-a22b, ep:2, tp:8
+class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(
+    TrtllmFp4BlockScaleRoutedMoeBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536"
+    axes = {
+        "num_experts": 64,
+        "hidden_size": 4096,
+        "intermediate_size": 1536,
+        "gemm1_out_size": 3072,
+    }
+    TOP_K = 8  # "topk8" in the name
+    sha256 = "fdd5fc027c006d295e4286b6d1b4fd8439e740969a426deaf53cba045ed7903a"
+
+
+# Mixture of experts: float8 weights with one scale for each expert; an expert gives
+# down(silu(gate) * up), with up and gate the halves of the first product in this order.
+# Tokens choose the expert of the largest logit, whose sigmoid scales what goes into the
+# expert. routing_bias is ignored, as the kernel and Llama 4 have none.
+# quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192():
     import torch
 
@@ -1120,7 +1588,38 @@ def reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192():
     return run
 
 
-# of trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768
+class TrtllmFp8PerTensorScaleMoeTopk1H5120I8192Base(MoeTests):
+    reference = staticmethod(reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192)
+    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192
+    axes = {"hidden_size": 5120, "intermediate_size": 8192, "gemm1_out_size": 16384}
+    constants = ("top_k", "n_group", "topk_group")
+    TOP_K = 1  # "topk1" in the name
+    N_GROUP = 1  # the convention of moe
+    TOPK_GROUP = 1  # the convention of moe
+
+# model:llama-4-maverick
+class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(
+    TrtllmFp8PerTensorScaleMoeTopk1H5120I8192Base
+):
+    name = "trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192"
+    axes = {"num_experts": 128}
+    sha256 = "b728f690819fc31c3e19675bfcb69235388ef7c3bf5c8a7c9ed6049d871fa566"
+
+# model:llama-4-scout, tp:8
+class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(
+    TrtllmFp8PerTensorScaleMoeTopk1H5120I8192Base
+):
+    name = "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192"
+    axes = {"num_experts": 16}
+    sha256 = "86e353b1f523c2fa2953a83df137555013e98c60a542c5d9bbea1fbdf43ebf4b"
+
+
+# Mixture of experts: float8 weights with one scale for each expert; an expert gives
+# down(silu(gate) * up), with up and gate the halves of the first product in this order.
+# Tokens choose the 8 largest logits; the weights are a softmax over these.
+# model:qwen3-30b-a3b, quantization:float8_e4m3fn,
+# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:1
+# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp8_per_tensor_scale_moe_topk8_h2048_i768():
     import torch
 
@@ -1156,557 +1655,23 @@ def reference_trtllm_fp8_per_tensor_scale_moe_topk8_h2048_i768():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MoeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of moe share."""
-
-    op_type = "moe"
-    sizes = ("small", "medium")
-    constants = ("top_k", "n_group", "topk_group")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    peak_bytes = staticmethod(peak_bytes)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
-# from all of them; the weights are the scores without the bias, divided by their sum,
-# times routed_scaling_factor. Experts that are not here add nothing.
-# model:kimi-k2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:8
-class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E384H7168I2048(MoeTests):
-    name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e384_h7168_i2048"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1
-    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng1_kg1)
-    NUM_EXPERTS = 384
-    NUM_LOCAL_EXPERTS = 384
-    HIDDEN_SIZE = 7168
-    INTERMEDIATE_SIZE = 2048
-    GEMM1_OUT_SIZE = 4096
-    NUM_HIDDEN_BLOCKS = 56
-    NUM_INTERMEDIATE_BLOCKS = 16
-    NUM_GEMM1_OUT_BLOCKS = 32
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # "ng1" in the name
-    TOPK_GROUP = 1  # "kg1" in the name
-    sha256 = "6f143fa33d82da2c8390f2acebf0a707b5ba98289bd4470feb45bff5182e9317"
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
-# from all of them; the weights are the scores without the bias, divided by their sum,
-# times routed_scaling_factor. Experts that are not here add nothing.
-# model:kimi-k2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8, tp:8
-class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(MoeTests):
-    name = "moe_fp8_block_scale_ds_routing_topk8_ng1_kg1_e48_h7168_i2048"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG1_KG1
-    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng1_kg1)
-    NUM_EXPERTS = 384
-    NUM_LOCAL_EXPERTS = 48
-    HIDDEN_SIZE = 7168
-    INTERMEDIATE_SIZE = 2048
-    GEMM1_OUT_SIZE = 4096
-    NUM_HIDDEN_BLOCKS = 56
-    NUM_INTERMEDIATE_BLOCKS = 16
-    NUM_GEMM1_OUT_BLOCKS = 32
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # "ng1" in the name
-    TOPK_GROUP = 1  # "kg1" in the name
-    sha256 = "12d74903d6e27bdbf43286e5433d655b6327f031d232fb7574b24d1e9b370f03"
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose as in DeepSeek-V3: sigmoid scores plus a bias choose 8 experts,
-# from the best 4 of 8 groups; the weights are the scores without the bias, divided by
-# their sum, times routed_scaling_factor. Experts that are not here add nothing.
-# model:deepseek-v3, model:deepseek-r1, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8
-class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
-    name = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_DS_ROUTING_NG8_KG4_E32
-    reference = staticmethod(reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32)
-    NUM_EXPERTS = 256
-    NUM_LOCAL_EXPERTS = 32
-    HIDDEN_SIZE = 7168
-    INTERMEDIATE_SIZE = 2048
-    GEMM1_OUT_SIZE = 4096
-    NUM_HIDDEN_BLOCKS = 56
-    NUM_INTERMEDIATE_BLOCKS = 16
-    NUM_GEMM1_OUT_BLOCKS = 32
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 8  # "ng8" in the name
-    TOPK_GROUP = 4  # "kg4" in the name
-    sha256 = "78285876cf9410f15c5cf3c51ae8b39095583a1e778f719bfca025c77e0ccdc2"
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose the 10 largest logits; the weights are a softmax over these.
-# Experts are numbered as in the model; those that are not here add nothing.
-# model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:4, status:unverified
-class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
-    name = "moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD
-    reference = staticmethod(reference_moe_fp8_block_scale_renorm_shard)
-    NUM_EXPERTS = 512
-    NUM_LOCAL_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 512
-    GEMM1_OUT_SIZE = 1024
-    NUM_HIDDEN_BLOCKS = 16
-    NUM_INTERMEDIATE_BLOCKS = 4
-    NUM_GEMM1_OUT_BLOCKS = 8
-    TOP_K = 10  # "topk10" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "0916f24b6fd138c7d286d9107e33e3dde883b114cd45c9c14f12861db86c729b"
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose the 10 largest logits; the weights are a softmax over these. It
-# is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
-# all of them.
-# model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
-class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
-    name = "moe_fp8_block_scale_renorm_topk10_e128_h2048_i512"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
-    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk10_i512)
-    NUM_LOCAL_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 512
-    GEMM1_OUT_SIZE = 1024
-    NUM_HIDDEN_BLOCKS = 16
-    NUM_INTERMEDIATE_BLOCKS = 4
-    NUM_GEMM1_OUT_BLOCKS = 8
-    TOP_K = 10  # "topk10" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "cb41d46dbf96b9a4c95a43537f727ef3c35f0f66fa72a1667ab224e7688a99e1"
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
-# model:qwen3-30b-a3b, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:1
-class TestMoeFp8BlockScaleRenormTopk8E128H2048I768(MoeTests):
-    name = "moe_fp8_block_scale_renorm_topk8_e128_h2048_i768"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
-    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk8)
-    NUM_LOCAL_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 768
-    GEMM1_OUT_SIZE = 1536
-    NUM_HIDDEN_BLOCKS = 16
-    NUM_INTERMEDIATE_BLOCKS = 6
-    NUM_GEMM1_OUT_BLOCKS = 12
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "ed789ba4c0aeeb0b2e86cd249440c3bf80adf48263e8a7bef055b6e974be7b73"
-
-
-# Mixture of experts: float8 weights with a scale for each block of 128 x 128; an expert
-# gives down(silu(gate) * up), with up and gate the halves of the first product in this
-# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
-# model:qwen3-235b-a22b, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1, tp:8
-class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeTests):
-    name = "moe_fp8_block_scale_renorm_topk8_e128_h4096_i1536"
-    interface = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM
-    reference = staticmethod(reference_moe_fp8_block_scale_renorm_topk8)
-    NUM_LOCAL_EXPERTS = 128
-    HIDDEN_SIZE = 4096
-    INTERMEDIATE_SIZE = 1536
-    GEMM1_OUT_SIZE = 3072
-    NUM_HIDDEN_BLOCKS = 32
-    NUM_INTERMEDIATE_BLOCKS = 12
-    NUM_GEMM1_OUT_BLOCKS = 24
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "2a926780dd30b625b144fa2219bfbaf1f4329891cc529eef82b781ccf53f4ba3"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 10 largest logits; the weights are a softmax over these. Experts are numbered as in
-# the model; those that are not here add nothing.
-# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4,
-# status:unverified
-class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD
-    reference = staticmethod(
-        reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512
-    )
-    NUM_EXPERTS = 512
-    NUM_LOCAL_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 512
-    GEMM1_OUT_SIZE = 1024
-    TOP_K = 10  # "topk10" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "2ca78d7c539fc93999efc593d908234e600a5d973060ddbe5c2e6ef92db72754"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 8 largest logits; the weights are a softmax over these. Experts are numbered as in the
-# model; those that are not here add nothing.
-# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2,
-# status:unverified
-class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD
-    reference = staticmethod(
-        reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536
-    )
-    NUM_EXPERTS = 128
-    NUM_LOCAL_EXPERTS = 64
-    HIDDEN_SIZE = 4096
-    INTERMEDIATE_SIZE = 1536
-    GEMM1_OUT_SIZE = 3072
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "92dc41895f57505bfd2977635b1b267d7333d2885f828ffa6c9403d4e1658b9a"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 10 largest logits; the weights are a softmax over these. It is a layer of 128 experts:
-# a device that holds 128 of the model's 512 chooses among all of them.
-# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
-class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_topk10_e128_h2048_i512"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 512
-    GEMM1_OUT_SIZE = 1024
-    TOP_K = 10  # "topk10" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "01e4f4b0ab6e28b45d0795bce7436ae2099ec7d439f3b7929b0884e02b720ac0"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# expert of the largest logit, whose sigmoid scales what goes into the expert.
-# routing_bias is ignored, as the kernel and Llama 4 have none.
-# model:llama-4-maverick, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
-class TestTrtllmFp4BlockScaleMoeTopk1E128H5120I8192(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_topk1_e128_h5120_i8192"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192
-    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 5120
-    INTERMEDIATE_SIZE = 8192
-    GEMM1_OUT_SIZE = 16384
-    TOP_K = 1  # "topk1" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "6cb624b6c21017e2ba63e0832df43ff4203ce28f6e61d510d34487a35e101eaf"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# expert of the largest logit, whose sigmoid scales what goes into the expert.
-# routing_bias is ignored, as the kernel and Llama 4 have none.
-# model:llama-4-scout, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:8
-class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_topk1_e16_h5120_i8192"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192
-    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192)
-    NUM_EXPERTS = 16
-    HIDDEN_SIZE = 5120
-    INTERMEDIATE_SIZE = 8192
-    GEMM1_OUT_SIZE = 16384
-    TOP_K = 1  # "topk1" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "ed4fbd088e75a6f9c8304d7614d4cffc5bd1c63662d41ded0357f5510d1eee23"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 8 largest logits; the weights are a softmax over these.
-# model:qwen3-30b-a3b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1, tp:1
-class TestTrtllmFp4BlockScaleMoeTopk8E128H2048I768(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_topk8_e128_h2048_i768"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk8)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 768
-    GEMM1_OUT_SIZE = 1536
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "df314ce7ef3fc96ae1a5c594e58c583c6f88f2961dd354f2c0debe4b0958ef95"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 8 largest logits; the weights are a softmax over these. It is a layer of 64 experts: a
-# device that holds 64 of the model's 128 chooses among all of them.
-# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, tp:8
-class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(MoeTests):
-    name = "trtllm_fp4_block_scale_moe_topk8_e64_h4096_i1536"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_moe_topk8)
-    NUM_EXPERTS = 64
-    HIDDEN_SIZE = 4096
-    INTERMEDIATE_SIZE = 1536
-    GEMM1_OUT_SIZE = 3072
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "a07ce2e89bb64ab22bfd9910d5d0b12dda76c193d2cb36af6b8cfbf8e53a4028"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs. Experts are numbered as in the model; those that
-# are not here add nothing.
-# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, ep:4, status:unverified
-class TestTrtllmFp4BlockScaleRoutedMoeShardTopk10E128H2048I512(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_shard_topk10_e128_h2048_i512"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe_shard)
-    NUM_LOCAL_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 512
-    GEMM1_OUT_SIZE = 1024
-    TOP_K = 10  # "topk10" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "fe2dfa320fd5c827266e0a204e843eb66e487660ad4e7be418c29e48238220bd"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs. Experts are numbered as in the model; those that
-# are not here add nothing.
-# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, ep:2, status:unverified
-class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_shard_topk8_e64_h4096_i1536"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe_shard)
-    NUM_LOCAL_EXPERTS = 64
-    HIDDEN_SIZE = 4096
-    INTERMEDIATE_SIZE = 1536
-    GEMM1_OUT_SIZE = 3072
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "71d6bda32c19c5b24ad9c204d7cd1e5c9d53757a0d71c44002a3adc3b0c29400"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs. It is a layer of 128 experts: a device that holds
-# 128 of the model's 512 chooses among all of them.
-# model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, ep:1
-class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 512
-    GEMM1_OUT_SIZE = 1024
-    TOP_K = 10  # "topk10" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "7480fa014b54b068cb85475127fe920b74bd7d2876dbcc81c940f853822a2616"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs.
-# model:llama-4-maverick, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, ep:1
-class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_topk1_e128_h5120_i8192"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 5120
-    INTERMEDIATE_SIZE = 8192
-    GEMM1_OUT_SIZE = 16384
-    TOP_K = 1  # "topk1" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "95ad6da2a5f2f1a97ac85413c7b8c919ad179656257201d23e4b7b65b82e5f1c"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs.
-# model:llama-4-scout, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, ep:1, tp:8
-class TestTrtllmFp4BlockScaleRoutedMoeTopk1E16H5120I8192(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_topk1_e16_h5120_i8192"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
-    NUM_EXPERTS = 16
-    HIDDEN_SIZE = 5120
-    INTERMEDIATE_SIZE = 8192
-    GEMM1_OUT_SIZE = 16384
-    TOP_K = 1  # "topk1" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "711b3ace9458cb1952b2734a1b5d987d5d6363df4792ef11971d07a1fa7d4b6a"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs.
-# model:qwen3-30b-a3b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, ep:1, tp:1
-class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 768
-    GEMM1_OUT_SIZE = 1536
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "dfd8c76f1c39180c11759528097c56ec210ec73e1223ffe8c8d9493b1b41798b"
-
-
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs. It is a layer of 64 experts: a device that holds
-# 64 of the model's 128 chooses among all of them.
-# model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4, ep:2,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, tp:8
-class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(MoeTests):
-    name = "trtllm_fp4_block_scale_routed_moe_topk8_e64_h4096_i1536"
-    interface = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE
-    reference = staticmethod(reference_trtllm_fp4_block_scale_routed_moe)
-    NUM_EXPERTS = 64
-    HIDDEN_SIZE = 4096
-    INTERMEDIATE_SIZE = 1536
-    GEMM1_OUT_SIZE = 3072
-    TOP_K = 8  # "topk8" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "fdd5fc027c006d295e4286b6d1b4fd8439e740969a426deaf53cba045ed7903a"
-
-
-# Mixture of experts: float8 weights with one scale for each expert; an expert gives
-# down(silu(gate) * up), with up and gate the halves of the first product in this order.
-# Tokens choose the expert of the largest logit, whose sigmoid scales what goes into the
-# expert. routing_bias is ignored, as the kernel and Llama 4 have none.
-# model:llama-4-maverick, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1
-class TestTrtllmFp8PerTensorScaleMoeTopk1E128H5120I8192(MoeTests):
-    name = "trtllm_fp8_per_tensor_scale_moe_topk1_e128_h5120_i8192"
-    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192
-    reference = staticmethod(
-        reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192
-    )
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 5120
-    INTERMEDIATE_SIZE = 8192
-    GEMM1_OUT_SIZE = 16384
-    TOP_K = 1  # "topk1" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "b728f690819fc31c3e19675bfcb69235388ef7c3bf5c8a7c9ed6049d871fa566"
-
-
-# Mixture of experts: float8 weights with one scale for each expert; an expert gives
-# down(silu(gate) * up), with up and gate the halves of the first product in this order.
-# Tokens choose the expert of the largest logit, whose sigmoid scales what goes into the
-# expert. routing_bias is ignored, as the kernel and Llama 4 have none.
-# model:llama-4-scout, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:8
-class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(MoeTests):
-    name = "trtllm_fp8_per_tensor_scale_moe_topk1_e16_h5120_i8192"
-    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192
-    reference = staticmethod(
-        reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192
-    )
-    NUM_EXPERTS = 16
-    HIDDEN_SIZE = 5120
-    INTERMEDIATE_SIZE = 8192
-    GEMM1_OUT_SIZE = 16384
-    TOP_K = 1  # "topk1" in the name
-    N_GROUP = 1  # the convention of moe
-    TOPK_GROUP = 1  # the convention of moe
-    sha256 = "86e353b1f523c2fa2953a83df137555013e98c60a542c5d9bbea1fbdf43ebf4b"
-
-
-# Mixture of experts: float8 weights with one scale for each expert; an expert gives
-# down(silu(gate) * up), with up and gate the halves of the first product in this order.
-# Tokens choose the 8 largest logits; the weights are a softmax over these.
-# model:qwen3-30b-a3b, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:1
 class TestTrtllmFp8PerTensorScaleMoeTopk8E128H2048I768(MoeTests):
     name = "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768"
-    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768
     reference = staticmethod(reference_trtllm_fp8_per_tensor_scale_moe_topk8_h2048_i768)
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    INTERMEDIATE_SIZE = 768
-    GEMM1_OUT_SIZE = 1536
+    interface = INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 768,
+        "gemm1_out_size": 1536,
+    }
+    constants = ("top_k", "n_group", "topk_group")
     TOP_K = 8  # "topk8" in the name
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
     sha256 = "0999968d007fb14efdbed17645e89fee7b4f48e97dfdbd579956dbbecc3afbc4"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

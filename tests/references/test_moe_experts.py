@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.moe_experts.inputs
+# relations: generator.ops.op_types.moe_experts.relations
 
 _ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
 _SHORT = (
@@ -192,6 +196,17 @@ def sglang_ground_truth(
     return run(definition, inputs)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    peak_bytes=peak_bytes,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MOE_BF16 = Interface(
@@ -202,9 +217,7 @@ INTERFACE_MOE_BF16 = Interface(
         "w13": "bfloat16[num_experts, gemm1_out_size, hidden_size]",
         "w2": "bfloat16[num_experts, hidden_size, intermediate_size]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=("gemm1_out_size == 2 * intermediate_size",),
 )
 INTERFACE_MOE_MXFP4 = Interface(
@@ -219,9 +232,7 @@ INTERFACE_MOE_MXFP4 = Interface(
         "w2_scale": "int8[num_experts, hidden_size, num_intermediate_blocks]",
         "w2_bias": "bfloat16[num_experts, hidden_size]",
     },
-    outputs={
-        "output": "bfloat16[seq_len, hidden_size]",
-    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=(
         "hidden_packed == hidden_size // 2",
         "intermediate_packed == gemm1_out_size // 4",
@@ -230,12 +241,36 @@ INTERFACE_MOE_MXFP4 = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MoeExpertsTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+    """What the tests of moe_experts share."""
+
+    op_type = "moe_experts"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of moe_bf16_scaled_input_topk1_e16_h5120_i1024,
-# moe_bf16_scaled_input_topk1_e16_h5120_i8192
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 sums, rounded once to bfloat16.
+# (2) the kernel rounds to bfloat16 what goes into the activation, what comes of it and
+# every expert's output.
+
+
+# Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
+# bfloat16 weights: in Llama 4 the router's weight w scales what goes into an expert.
+# The rows of w13 are gate, then up. An expert of -1 is on another device.
+# model:llama-4-scout, ep:1
+# Tolerances:
+#   output  source         rtol   atol    NMSE   reason
+#   output  oracle         0.004  0.0003  5e-06  (1)
+#   output  sglang/native  0.008  0.0006  5e-06  (1)
+#   output  sglang         0.02   0.03    5e-05  (2) 0.999 of elements
 def reference_moe_bf16_scaled_input():
     import torch
 
@@ -263,7 +298,28 @@ def reference_moe_bf16_scaled_input():
     return run
 
 
-# of moe_bf16_topk10_e512_h2048_i512 and 5 more definitions
+class MoeBf16ScaledInputBase(MoeExpertsTests):
+    reference = staticmethod(reference_moe_bf16_scaled_input)
+    interface = INTERFACE_MOE_BF16
+    axes = {"top_k": 1, "num_experts": 16, "hidden_size": 5120}
+    constants = ("scales_input",)
+    SCALES_INPUT = True  # "scaled" in the name
+
+class TestMoeBf16ScaledInputTopk1E16H5120I1024(MoeBf16ScaledInputBase):
+    name = "moe_bf16_scaled_input_topk1_e16_h5120_i1024"  # tp:8
+    axes = {"gemm1_out_size": 2048, "intermediate_size": 1024}
+    sha256 = "af3b57ee4e7809eb4f946ce19d8d639bcf8914d236882c60e17b666dc4a5f4ec"
+
+class TestMoeBf16ScaledInputTopk1E16H5120I8192(MoeBf16ScaledInputBase):
+    name = "moe_bf16_scaled_input_topk1_e16_h5120_i8192"
+    axes = {"gemm1_out_size": 16384, "intermediate_size": 8192}
+    sha256 = "cd805106e913c26b610ce163a94f838d20ce65cef11d8d63421c11199050f353"
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
+# device.
+# Tolerances: as of reference_moe_bf16_scaled_input.
 def reference_moe_bf16():
     import torch
 
@@ -291,8 +347,83 @@ def reference_moe_bf16():
     return run
 
 
-# of moe_mxfp4_topk4_e128_h2880_i2880, moe_mxfp4_topk4_e32_h2880_i2880,
-# moe_mxfp4_topk4_e4_h2880_i2880
+class MoeBf16Base(MoeExpertsTests):
+    reference = staticmethod(reference_moe_bf16)
+    interface = INTERFACE_MOE_BF16
+
+class TestMoeBf16Topk10E512H2048I512(MoeBf16Base):
+    name = "moe_bf16_topk10_e512_h2048_i512"  # model:qwen3-next-80b-a3b, ep:1
+    axes = {
+        "top_k": 10,
+        "num_experts": 512,
+        "hidden_size": 2048,
+        "gemm1_out_size": 1024,
+        "intermediate_size": 512,
+    }
+    sha256 = "27ccf2fc9463fffde7bfa4a8c13e94b47ddd20b462965a39e560918baa0cf39c"
+
+class TestMoeBf16Topk2E8H6144I16384(MoeBf16Base):
+    name = "moe_bf16_topk2_e8_h6144_i16384"  # model:mixtral-8x22b, ep:1
+    axes = {
+        "top_k": 2,
+        "num_experts": 8,
+        "hidden_size": 6144,
+        "gemm1_out_size": 32768,
+        "intermediate_size": 16384,
+    }
+    sha256 = "1a635229da7ac36cbfad6b72bba638bfd8d3988a3ee80dec5f6a2ede0a75d595"
+
+class TestMoeBf16Topk8E128H2048I768(MoeBf16Base):
+    name = "moe_bf16_topk8_e128_h2048_i768"  # model:qwen3-30b-a3b, ep:1
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "gemm1_out_size": 1536,
+        "intermediate_size": 768,
+    }
+    sha256 = "d34588c2d5e850a91a289a153193c8cdf0a5ef58ae6ea5768da22e7d84873a0c"
+
+class TestMoeBf16Topk8E128H4096I1536(MoeBf16Base):
+    name = "moe_bf16_topk8_e128_h4096_i1536"  # model:qwen3-235b-a22b, ep:1
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 4096,
+        "gemm1_out_size": 3072,
+        "intermediate_size": 1536,
+    }
+    sha256 = "aa8920100f3f1e778290b47ae609dbecd0e301239011aa6bc6b5a250dca2347c"
+
+class TestMoeBf16Topk8E160H5120I1536(MoeBf16Base):
+    name = "moe_bf16_topk8_e160_h5120_i1536"  # model:glm-4.6, ep:1
+    axes = {
+        "top_k": 8,
+        "num_experts": 160,
+        "hidden_size": 5120,
+        "gemm1_out_size": 3072,
+        "intermediate_size": 1536,
+    }
+    sha256 = "312d0e18c443d78b05f9a4d198361404cc1e4d3df7ad949da16c1a89300d0117"
+
+class TestMoeBf16Topk8E16H2048I768(MoeBf16Base):
+    name = "moe_bf16_topk8_e16_h2048_i768"  # model:qwen3-30b-a3b, ep:8
+    axes = {
+        "top_k": 8,
+        "num_experts": 16,
+        "hidden_size": 2048,
+        "gemm1_out_size": 1536,
+        "intermediate_size": 768,
+    }
+    sha256 = "6e95d357133a9c6ac50ebc5deb6b809f5e45dd9405facad50cf8e4b2bd1267f6"
+
+
+# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
+# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
+# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
+# weight multiplies. An expert of -1 is on another device.
+# quantization:mxfp4
+# Tolerances: as of reference_moe_bf16_scaled_input.
 def reference_moe_mxfp4():
     import torch
 
@@ -344,216 +475,35 @@ def reference_moe_mxfp4():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MoeExpertsTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
-    """What the tests of moe_experts share."""
-
-    op_type = "moe_experts"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    peak_bytes = staticmethod(peak_bytes)
-    relations = staticmethod(relations)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
-# bfloat16 weights: in Llama 4 the router's weight w scales what goes into an expert.
-# The rows of w13 are gate, then up. An expert of -1 is on another device.
-# model:llama-4-scout, ep:1, tp:8
-class TestMoeBf16ScaledInputTopk1E16H5120I1024(MoeExpertsTests):
-    name = "moe_bf16_scaled_input_topk1_e16_h5120_i1024"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16_scaled_input)
-    TOP_K = 1
-    NUM_EXPERTS = 16
-    HIDDEN_SIZE = 5120
-    GEMM1_OUT_SIZE = 2048
-    INTERMEDIATE_SIZE = 1024
-    constants = ("scales_input",)
-    SCALES_INPUT = True  # "scaled" in the name
-    sha256 = "af3b57ee4e7809eb4f946ce19d8d639bcf8914d236882c60e17b666dc4a5f4ec"
-
-
-# Sum of the experts of each token, each down(silu(gate(w * x)) * up(w * x)), with
-# bfloat16 weights: in Llama 4 the router's weight w scales what goes into an expert.
-# The rows of w13 are gate, then up. An expert of -1 is on another device.
-# model:llama-4-scout, ep:1
-class TestMoeBf16ScaledInputTopk1E16H5120I8192(MoeExpertsTests):
-    name = "moe_bf16_scaled_input_topk1_e16_h5120_i8192"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16_scaled_input)
-    TOP_K = 1
-    NUM_EXPERTS = 16
-    HIDDEN_SIZE = 5120
-    GEMM1_OUT_SIZE = 16384
-    INTERMEDIATE_SIZE = 8192
-    constants = ("scales_input",)
-    SCALES_INPUT = True  # "scaled" in the name
-    sha256 = "cd805106e913c26b610ce163a94f838d20ce65cef11d8d63421c11199050f353"
-
-
-# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
-# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
-# device.
-# model:qwen3-next-80b-a3b, ep:1
-class TestMoeBf16Topk10E512H2048I512(MoeExpertsTests):
-    name = "moe_bf16_topk10_e512_h2048_i512"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16)
-    TOP_K = 10
-    NUM_EXPERTS = 512
-    HIDDEN_SIZE = 2048
-    GEMM1_OUT_SIZE = 1024
-    INTERMEDIATE_SIZE = 512
-    sha256 = "27ccf2fc9463fffde7bfa4a8c13e94b47ddd20b462965a39e560918baa0cf39c"
-
-
-# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
-# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
-# device.
-# model:mixtral-8x22b, ep:1
-class TestMoeBf16Topk2E8H6144I16384(MoeExpertsTests):
-    name = "moe_bf16_topk2_e8_h6144_i16384"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16)
-    TOP_K = 2
-    NUM_EXPERTS = 8
-    HIDDEN_SIZE = 6144
-    GEMM1_OUT_SIZE = 32768
-    INTERMEDIATE_SIZE = 16384
-    sha256 = "1a635229da7ac36cbfad6b72bba638bfd8d3988a3ee80dec5f6a2ede0a75d595"
-
-
-# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
-# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
-# device.
-# model:qwen3-30b-a3b, ep:1
-class TestMoeBf16Topk8E128H2048I768(MoeExpertsTests):
-    name = "moe_bf16_topk8_e128_h2048_i768"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16)
-    TOP_K = 8
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2048
-    GEMM1_OUT_SIZE = 1536
-    INTERMEDIATE_SIZE = 768
-    sha256 = "d34588c2d5e850a91a289a153193c8cdf0a5ef58ae6ea5768da22e7d84873a0c"
-
-
-# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
-# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
-# device.
-# model:qwen3-235b-a22b, ep:1
-class TestMoeBf16Topk8E128H4096I1536(MoeExpertsTests):
-    name = "moe_bf16_topk8_e128_h4096_i1536"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16)
-    TOP_K = 8
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 4096
-    GEMM1_OUT_SIZE = 3072
-    INTERMEDIATE_SIZE = 1536
-    sha256 = "aa8920100f3f1e778290b47ae609dbecd0e301239011aa6bc6b5a250dca2347c"
-
-
-# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
-# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
-# device.
-# model:glm-4.6, ep:1
-class TestMoeBf16Topk8E160H5120I1536(MoeExpertsTests):
-    name = "moe_bf16_topk8_e160_h5120_i1536"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16)
-    TOP_K = 8
-    NUM_EXPERTS = 160
-    HIDDEN_SIZE = 5120
-    GEMM1_OUT_SIZE = 3072
-    INTERMEDIATE_SIZE = 1536
-    sha256 = "312d0e18c443d78b05f9a4d198361404cc1e4d3df7ad949da16c1a89300d0117"
-
-
-# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
-# bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
-# device.
-# model:qwen3-30b-a3b, ep:8
-class TestMoeBf16Topk8E16H2048I768(MoeExpertsTests):
-    name = "moe_bf16_topk8_e16_h2048_i768"
-    interface = INTERFACE_MOE_BF16
-    reference = staticmethod(reference_moe_bf16)
-    TOP_K = 8
-    NUM_EXPERTS = 16
-    HIDDEN_SIZE = 2048
-    GEMM1_OUT_SIZE = 1536
-    INTERMEDIATE_SIZE = 768
-    sha256 = "6e95d357133a9c6ac50ebc5deb6b809f5e45dd9405facad50cf8e4b2bd1267f6"
-
-
-# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
-# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
-# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
-# weight multiplies. An expert of -1 is on another device.
-# model:gpt-oss-120b, quantization:mxfp4, ep:1
-class TestMoeMxfp4Topk4E128H2880I2880(MoeExpertsTests):
-    name = "moe_mxfp4_topk4_e128_h2880_i2880"
-    interface = INTERFACE_MOE_MXFP4
+class MoeMxfp4Base(MoeExpertsTests):
     reference = staticmethod(reference_moe_mxfp4)
-    TOP_K = 4
-    NUM_EXPERTS = 128
-    HIDDEN_SIZE = 2880
-    GEMM1_OUT_SIZE = 5760
-    HIDDEN_PACKED = 1440
-    NUM_HIDDEN_BLOCKS = 90
-    INTERMEDIATE_PACKED = 1440
-    NUM_INTERMEDIATE_BLOCKS = 90
+    interface = INTERFACE_MOE_MXFP4
+    axes = {
+        "top_k": 4,
+        "hidden_size": 2880,
+        "gemm1_out_size": 5760,
+        "hidden_packed": 1440,
+        "num_hidden_blocks": 90,
+        "intermediate_packed": 1440,
+        "num_intermediate_blocks": 90,
+    }
+
+class TestMoeMxfp4Topk4E128H2880I2880(MoeMxfp4Base):
+    name = "moe_mxfp4_topk4_e128_h2880_i2880"  # model:gpt-oss-120b, ep:1
+    axes = {"num_experts": 128}
     sha256 = "f79db3fb677f0806aae32b835e538e64f0ea3e8c5dbed379b6dbbd020ec7ca28"
 
-
-# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
-# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
-# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
-# weight multiplies. An expert of -1 is on another device.
-# model:gpt-oss-20b, quantization:mxfp4, ep:1
-class TestMoeMxfp4Topk4E32H2880I2880(MoeExpertsTests):
-    name = "moe_mxfp4_topk4_e32_h2880_i2880"
-    interface = INTERFACE_MOE_MXFP4
-    reference = staticmethod(reference_moe_mxfp4)
-    TOP_K = 4
-    NUM_EXPERTS = 32
-    HIDDEN_SIZE = 2880
-    GEMM1_OUT_SIZE = 5760
-    HIDDEN_PACKED = 1440
-    NUM_HIDDEN_BLOCKS = 90
-    INTERMEDIATE_PACKED = 1440
-    NUM_INTERMEDIATE_BLOCKS = 90
+class TestMoeMxfp4Topk4E32H2880I2880(MoeMxfp4Base):
+    name = "moe_mxfp4_topk4_e32_h2880_i2880"  # model:gpt-oss-20b, ep:1
+    axes = {"num_experts": 32}
     sha256 = "ac683c71361c10aa4efad81579b48d7b1d130299b1b7884f778b3e4b5eb0f841"
 
-
-# Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate
-# and up take turns in w13; gate is at most 7 and up in -7 to 7; an expert gives
-# down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
-# weight multiplies. An expert of -1 is on another device.
-# model:gpt-oss-20b, quantization:mxfp4, ep:8
-class TestMoeMxfp4Topk4E4H2880I2880(MoeExpertsTests):
-    name = "moe_mxfp4_topk4_e4_h2880_i2880"
-    interface = INTERFACE_MOE_MXFP4
-    reference = staticmethod(reference_moe_mxfp4)
-    TOP_K = 4
-    NUM_EXPERTS = 4
-    HIDDEN_SIZE = 2880
-    GEMM1_OUT_SIZE = 5760
-    HIDDEN_PACKED = 1440
-    NUM_HIDDEN_BLOCKS = 90
-    INTERMEDIATE_PACKED = 1440
-    NUM_INTERMEDIATE_BLOCKS = 90
+class TestMoeMxfp4Topk4E4H2880I2880(MoeMxfp4Base):
+    name = "moe_mxfp4_topk4_e4_h2880_i2880"  # model:gpt-oss-20b, ep:8
+    axes = {"num_experts": 4}
     sha256 = "426031116ac41b4e6ae4fe0d4f92428a69ae01b12f2893a1db69578f8fd39407"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

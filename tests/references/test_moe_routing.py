@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.moe_routing.relations
 
 TOLERANCES = (
     Override(
@@ -245,6 +248,19 @@ def sglang_ground_truth(
     return _falling(scores + bias, weights, experts.to(torch.int32))
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_TOPK = Interface(
@@ -270,21 +286,49 @@ INTERFACE_HASH_TOPK = Interface(
     },
 )
 INTERFACE_TOPK_2 = Interface(
-    inputs={
-        "router_logits": "bfloat16[num_tokens, num_experts]",
-    },
+    inputs={"router_logits": "bfloat16[num_tokens, num_experts]"},
     outputs={
         "topk_weights": "float32[num_tokens, topk]",
         "topk_ids": "int32[num_tokens, topk]",
     },
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class MoeRoutingTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of moe_routing share."""
+
+    op_type = "moe_routing"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of fused_topk_deepseek_e160_k8_ng1_kg1, fused_topk_deepseek_e256_k8_ng1_kg1,
-# fused_topk_deepseek_e384_k8_ng1_kg1
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32.
+# (2) the kernel makes a sigmoid of tanh.approx.f32, which PTX lets be off by 2^-11 and
+# which an H200 has within 2^-17 of its value.
+# (3) exp by ex2.approx rounds the product logit times log2(e).
+
+
+# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
+# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
+# experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# fi_api:flashinfer.fused_moe.fused_topk_deepseek
+# Tolerances:
+#   output        source                      rtol   atol   NMSE   reason
+#   topk_weights  oracle                      4e-06  1e-20  1e-12  (1)
+#   topk_weights  flashinfer                  2e-05  1e-05  1e-10  (2)
+#   topk_weights  sglang                      2e-05  2e-07  1e-10  (3)
+#   topk_ids      oracle, flashinfer, sglang  exact
 def reference_fused_topk_deepseek_ng1_kg1():
     import torch
 
@@ -316,7 +360,38 @@ def reference_fused_topk_deepseek_ng1_kg1():
     return run
 
 
-# of fused_topk_deepseek_e256_k8_ng8_kg4
+class FusedTopkDeepseekNg1Kg1Base(MoeRoutingTests):
+    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
+    interface = INTERFACE_TOPK
+    axes = {"topk": 8}
+    constants = ("n_group", "topk_group", "scoring_func")
+    N_GROUP = 1  # "ng1" in the name
+    TOPK_GROUP = 1  # "kg1" in the name
+    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+
+class TestFusedTopkDeepseekE160K8Ng1Kg1(FusedTopkDeepseekNg1Kg1Base):
+    name = "fused_topk_deepseek_e160_k8_ng1_kg1"  # model:glm-4.6
+    axes = {"num_experts": 160}
+    sha256 = "259d4f65709539a149d2e3bffa2a5dfdad5f1a3926a9cd72868b0799c36349a7"
+
+class TestFusedTopkDeepseekE256K8Ng1Kg1(FusedTopkDeepseekNg1Kg1Base):
+    name = "fused_topk_deepseek_e256_k8_ng1_kg1"  # model:minimax-m2
+    axes = {"num_experts": 256}
+    sha256 = "07a540da8e20b7dfd098c2d349d5a963b210609f4bbd02a24ec54365a473ecde"
+
+class TestFusedTopkDeepseekE384K8Ng1Kg1(FusedTopkDeepseekNg1Kg1Base):
+    name = "fused_topk_deepseek_e384_k8_ng1_kg1"  # model:kimi-k2
+    axes = {"num_experts": 384}
+    sha256 = "13cb0f92edf4e15337c4395dedaba6ae4677278e3f0bd86c3fa53c85f413e587"
+
+
+# Routing of tokens to experts. Of 8 groups of experts, each as good as the sum of its
+# two best, the 4 best are left. In these sigmoid scores plus a bias choose the 8
+# experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.fused_moe.fused_topk_deepseek
+# Tolerances: as of reference_fused_topk_deepseek_ng1_kg1.
 def reference_fused_topk_deepseek_ng8_kg4():
     import torch
 
@@ -348,7 +423,28 @@ def reference_fused_topk_deepseek_ng8_kg4():
     return run
 
 
-# of hash_topk_e256_k6
+class TestFusedTopkDeepseekE256K8Ng8Kg4(MoeRoutingTests):
+    name = "fused_topk_deepseek_e256_k8_ng8_kg4"
+    reference = staticmethod(reference_fused_topk_deepseek_ng8_kg4)
+    interface = INTERFACE_TOPK
+    axes = {"num_experts": 256, "topk": 8}
+    constants = ("n_group", "topk_group", "scoring_func")
+    N_GROUP = 8  # "ng8" in the name
+    TOPK_GROUP = 4  # "kg4" in the name
+    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
+    sha256 = "e8b2bc562be96f7591a97f3f8e08ca7ad6d2656eaa0125b1f75e11140974e0d9"
+
+
+# Routing of tokens to experts. A table has the 6 experts of each token of the
+# vocabulary. Scores sqrt(log(1 + exp(logit))), divided by their sum, weigh them. No
+# routed_scaling_factor: the model multiplies the experts' sum by it (1.5 in DeepSeek
+# V4). All in float32.
+# model:deepseek-v4-flash, fi_api:flashinfer.fused_moe.hash_topk
+# Tolerances:
+#   output        source                      rtol   atol   NMSE   reason
+#   topk_weights  oracle                      4e-06  1e-20  1e-12  (1)
+#   topk_weights  flashinfer, sglang          2e-05  2e-07  1e-10  (3)
+#   topk_ids      oracle, flashinfer, sglang  exact
 def reference_hash_topk():
     import torch
 
@@ -365,7 +461,20 @@ def reference_hash_topk():
     return run
 
 
-# of topk_sigmoid_e128_k1, topk_sigmoid_e16_k1
+class TestHashTopkE256K6(MoeRoutingTests):
+    name = "hash_topk_e256_k6"
+    reference = staticmethod(reference_hash_topk)
+    interface = INTERFACE_HASH_TOPK
+    axes = {"num_experts": 256, "topk": 6}
+    constants = ("scoring_func",)
+    SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
+    sha256 = "30affff497083014874cfb8c859c38f7797c067d28635c4d9a73cd5d3869b287"
+
+
+# Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
+# its own logit weighs each. Experts stand in falling order of the score that chooses
+# them. All in float32.
+# Tolerances: as of reference_hash_topk.
 def reference_topk_sigmoid():
     import torch
 
@@ -381,7 +490,28 @@ def reference_topk_sigmoid():
     return run
 
 
-# of topk_softmax_e128_k4_renorm, topk_softmax_e32_k4_renorm
+class TopkSigmoidBase(MoeRoutingTests):
+    reference = staticmethod(reference_topk_sigmoid)
+    interface = INTERFACE_TOPK_2
+    axes = {"topk": 1}
+    constants = ("scoring_func",)
+    SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
+
+class TestTopkSigmoidE128K1(TopkSigmoidBase):
+    name = "topk_sigmoid_e128_k1"  # model:llama-4-maverick
+    axes = {"num_experts": 128}
+    sha256 = "9781b0c1c335f646ecda714419fb1e661ab0a6b6ed10a53cfb523fc325cde3b6"
+
+class TestTopkSigmoidE16K1(TopkSigmoidBase):
+    name = "topk_sigmoid_e16_k1"  # model:llama-4-scout
+    axes = {"num_experts": 16}
+    sha256 = "9fd384c48a43d16b3467b9237c639b6a16656165e67550f6309634d32b178348"
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# Tolerances: as of reference_hash_topk.
 def reference_topk_softmax_k4():
     import torch
 
@@ -399,7 +529,29 @@ def reference_topk_softmax_k4():
     return run
 
 
-# of topk_softmax_e128_k8_renorm
+class TopkSoftmaxK4Base(MoeRoutingTests):
+    reference = staticmethod(reference_topk_softmax_k4)
+    interface = INTERFACE_TOPK_2
+    axes = {"topk": 4}
+    constants = ("scoring_func",)
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+
+class TestTopkSoftmaxE128K4Renorm(TopkSoftmaxK4Base):
+    name = "topk_softmax_e128_k4_renorm"  # model:gpt-oss-120b
+    axes = {"num_experts": 128}
+    sha256 = "9aadbbccb1ed48d25a7e678c0efadd3aa443d73a2e78e1e30c41d09d12b88343"
+
+class TestTopkSoftmaxE32K4Renorm(TopkSoftmaxK4Base):
+    name = "topk_softmax_e32_k4_renorm"  # model:gpt-oss-20b
+    axes = {"num_experts": 32}
+    sha256 = "bb986eb9b839975fa0a89ce696663f584f975eb4258d6832347bdbad2150cfc9"
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 8 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:qwen3-30b-a3b, model:qwen3-235b-a22b
+# Tolerances: as of reference_hash_topk.
 def reference_topk_softmax_e128_k8():
     import torch
 
@@ -417,7 +569,21 @@ def reference_topk_softmax_e128_k8():
     return run
 
 
-# of topk_softmax_e512_k10_renorm
+class TestTopkSoftmaxE128K8Renorm(MoeRoutingTests):
+    name = "topk_softmax_e128_k8_renorm"
+    reference = staticmethod(reference_topk_softmax_e128_k8)
+    interface = INTERFACE_TOPK_2
+    axes = {"num_experts": 128, "topk": 8}
+    constants = ("scoring_func",)
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "cfc7fd255287edbf1cc061fe1da5535519a46057cfd49cfdc343f1685dcfd541"
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 10 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:qwen3-next-80b-a3b
+# Tolerances: as of reference_hash_topk.
 def reference_topk_softmax_e512_k10():
     import torch
 
@@ -435,7 +601,21 @@ def reference_topk_softmax_e512_k10():
     return run
 
 
-# of topk_softmax_e8_k2_renorm
+class TestTopkSoftmaxE512K10Renorm(MoeRoutingTests):
+    name = "topk_softmax_e512_k10_renorm"
+    reference = staticmethod(reference_topk_softmax_e512_k10)
+    interface = INTERFACE_TOPK_2
+    axes = {"num_experts": 512, "topk": 10}
+    constants = ("scoring_func",)
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "693cbe8821a5dd7cccdc17495b1c92780e7a07a4ff06961dfebc3fe5ebe81264"
+
+
+# Routing of tokens to experts. The softmax over all experts chooses the 2 largest, and
+# is divided by the sum of these. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:mixtral-8x22b
+# Tolerances: as of reference_hash_topk.
 def reference_topk_softmax_e8_k2():
     import torch
 
@@ -453,7 +633,22 @@ def reference_topk_softmax_e8_k2():
     return run
 
 
-# of topk_sqrtsoftplus_e256_k6
+class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
+    name = "topk_softmax_e8_k2_renorm"
+    reference = staticmethod(reference_topk_softmax_e8_k2)
+    interface = INTERFACE_TOPK_2
+    axes = {"num_experts": 8, "topk": 2}
+    constants = ("scoring_func",)
+    SCORING_FUNC = "softmax"  # "softmax" in the name
+    sha256 = "cb3fff4339c6b68ed751452225f7d99f834dcf1c06b9a0c6a8cafddf6c3cece9"
+
+
+# Routing of tokens to experts. Scores sqrt(log(1 + exp(logit))) plus a bias choose the
+# 6 experts; the scores without the bias, divided by their sum and multiplied by
+# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
+# chooses them. All in float32.
+# model:deepseek-v4-flash
+# Tolerances: as of reference_hash_topk.
 def reference_topk_sqrtsoftplus():
     import torch
 
@@ -473,232 +668,16 @@ def reference_topk_sqrtsoftplus():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class MoeRoutingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of moe_routing share."""
-
-    op_type = "moe_routing"
-    sizes = ("small", "medium")
-    constants = ("scoring_func",)
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
-# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
-# experts; the scores without the bias, divided by their sum and multiplied by
-# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:glm-4.6, fi_api:flashinfer.fused_moe.fused_topk_deepseek
-class TestFusedTopkDeepseekE160K8Ng1Kg1(MoeRoutingTests):
-    name = "fused_topk_deepseek_e160_k8_ng1_kg1"
-    interface = INTERFACE_TOPK
-    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
-    NUM_EXPERTS = 160
-    TOPK = 8
-    constants = ("n_group", "topk_group", "scoring_func")
-    N_GROUP = 1  # "ng1" in the name
-    TOPK_GROUP = 1  # "kg1" in the name
-    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "259d4f65709539a149d2e3bffa2a5dfdad5f1a3926a9cd72868b0799c36349a7"
-
-
-# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
-# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
-# experts; the scores without the bias, divided by their sum and multiplied by
-# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:minimax-m2, fi_api:flashinfer.fused_moe.fused_topk_deepseek
-class TestFusedTopkDeepseekE256K8Ng1Kg1(MoeRoutingTests):
-    name = "fused_topk_deepseek_e256_k8_ng1_kg1"
-    interface = INTERFACE_TOPK
-    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
-    NUM_EXPERTS = 256
-    TOPK = 8
-    constants = ("n_group", "topk_group", "scoring_func")
-    N_GROUP = 1  # "ng1" in the name
-    TOPK_GROUP = 1  # "kg1" in the name
-    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "07a540da8e20b7dfd098c2d349d5a963b210609f4bbd02a24ec54365a473ecde"
-
-
-# Routing of tokens to experts. Of 8 groups of experts, each as good as the sum of its
-# two best, the 4 best are left. In these sigmoid scores plus a bias choose the 8
-# experts; the scores without the bias, divided by their sum and multiplied by
-# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.fused_moe.fused_topk_deepseek
-class TestFusedTopkDeepseekE256K8Ng8Kg4(MoeRoutingTests):
-    name = "fused_topk_deepseek_e256_k8_ng8_kg4"
-    interface = INTERFACE_TOPK
-    reference = staticmethod(reference_fused_topk_deepseek_ng8_kg4)
-    NUM_EXPERTS = 256
-    TOPK = 8
-    constants = ("n_group", "topk_group", "scoring_func")
-    N_GROUP = 8  # "ng8" in the name
-    TOPK_GROUP = 4  # "kg4" in the name
-    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "e8b2bc562be96f7591a97f3f8e08ca7ad6d2656eaa0125b1f75e11140974e0d9"
-
-
-# Routing of tokens to experts. Of 1 groups of experts, each as good as the sum of its
-# two best, the 1 best are left. In these sigmoid scores plus a bias choose the 8
-# experts; the scores without the bias, divided by their sum and multiplied by
-# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:kimi-k2, fi_api:flashinfer.fused_moe.fused_topk_deepseek
-class TestFusedTopkDeepseekE384K8Ng1Kg1(MoeRoutingTests):
-    name = "fused_topk_deepseek_e384_k8_ng1_kg1"
-    interface = INTERFACE_TOPK
-    reference = staticmethod(reference_fused_topk_deepseek_ng1_kg1)
-    NUM_EXPERTS = 384
-    TOPK = 8
-    constants = ("n_group", "topk_group", "scoring_func")
-    N_GROUP = 1  # "ng1" in the name
-    TOPK_GROUP = 1  # "kg1" in the name
-    SCORING_FUNC = "sigmoid"  # "deepseek" in the name
-    sha256 = "13cb0f92edf4e15337c4395dedaba6ae4677278e3f0bd86c3fa53c85f413e587"
-
-
-# Routing of tokens to experts. A table has the 6 experts of each token of the
-# vocabulary. Scores sqrt(log(1 + exp(logit))), divided by their sum, weigh them. No
-# routed_scaling_factor: the model multiplies the experts' sum by it (1.5 in DeepSeek
-# V4). All in float32.
-# model:deepseek-v4-flash, fi_api:flashinfer.fused_moe.hash_topk
-class TestHashTopkE256K6(MoeRoutingTests):
-    name = "hash_topk_e256_k6"
-    interface = INTERFACE_HASH_TOPK
-    reference = staticmethod(reference_hash_topk)
-    NUM_EXPERTS = 256
-    TOPK = 6
-    SCORING_FUNC = "sqrtsoftplus"  # "hash" in the name
-    sha256 = "30affff497083014874cfb8c859c38f7797c067d28635c4d9a73cd5d3869b287"
-
-
-# Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
-# its own logit weighs each. Experts stand in falling order of the score that chooses
-# them. All in float32.
-# model:llama-4-maverick
-class TestTopkSigmoidE128K1(MoeRoutingTests):
-    name = "topk_sigmoid_e128_k1"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_sigmoid)
-    NUM_EXPERTS = 128
-    TOPK = 1
-    SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
-    sha256 = "9781b0c1c335f646ecda714419fb1e661ab0a6b6ed10a53cfb523fc325cde3b6"
-
-
-# Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
-# its own logit weighs each. Experts stand in falling order of the score that chooses
-# them. All in float32.
-# model:llama-4-scout
-class TestTopkSigmoidE16K1(MoeRoutingTests):
-    name = "topk_sigmoid_e16_k1"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_sigmoid)
-    NUM_EXPERTS = 16
-    TOPK = 1
-    SCORING_FUNC = "sigmoid"  # "sigmoid" in the name
-    sha256 = "9fd384c48a43d16b3467b9237c639b6a16656165e67550f6309634d32b178348"
-
-
-# Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
-# is divided by the sum of these. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:gpt-oss-120b
-class TestTopkSoftmaxE128K4Renorm(MoeRoutingTests):
-    name = "topk_softmax_e128_k4_renorm"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_softmax_k4)
-    NUM_EXPERTS = 128
-    TOPK = 4
-    SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "9aadbbccb1ed48d25a7e678c0efadd3aa443d73a2e78e1e30c41d09d12b88343"
-
-
-# Routing of tokens to experts. The softmax over all experts chooses the 8 largest, and
-# is divided by the sum of these. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:qwen3-30b-a3b, model:qwen3-235b-a22b
-class TestTopkSoftmaxE128K8Renorm(MoeRoutingTests):
-    name = "topk_softmax_e128_k8_renorm"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_softmax_e128_k8)
-    NUM_EXPERTS = 128
-    TOPK = 8
-    SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "cfc7fd255287edbf1cc061fe1da5535519a46057cfd49cfdc343f1685dcfd541"
-
-
-# Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
-# is divided by the sum of these. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:gpt-oss-20b
-class TestTopkSoftmaxE32K4Renorm(MoeRoutingTests):
-    name = "topk_softmax_e32_k4_renorm"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_softmax_k4)
-    NUM_EXPERTS = 32
-    TOPK = 4
-    SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "bb986eb9b839975fa0a89ce696663f584f975eb4258d6832347bdbad2150cfc9"
-
-
-# Routing of tokens to experts. The softmax over all experts chooses the 10 largest, and
-# is divided by the sum of these. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:qwen3-next-80b-a3b
-class TestTopkSoftmaxE512K10Renorm(MoeRoutingTests):
-    name = "topk_softmax_e512_k10_renorm"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_softmax_e512_k10)
-    NUM_EXPERTS = 512
-    TOPK = 10
-    SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "693cbe8821a5dd7cccdc17495b1c92780e7a07a4ff06961dfebc3fe5ebe81264"
-
-
-# Routing of tokens to experts. The softmax over all experts chooses the 2 largest, and
-# is divided by the sum of these. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:mixtral-8x22b
-class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
-    name = "topk_softmax_e8_k2_renorm"
-    interface = INTERFACE_TOPK_2
-    reference = staticmethod(reference_topk_softmax_e8_k2)
-    NUM_EXPERTS = 8
-    TOPK = 2
-    SCORING_FUNC = "softmax"  # "softmax" in the name
-    sha256 = "cb3fff4339c6b68ed751452225f7d99f834dcf1c06b9a0c6a8cafddf6c3cece9"
-
-
-# Routing of tokens to experts. Scores sqrt(log(1 + exp(logit))) plus a bias choose the
-# 6 experts; the scores without the bias, divided by their sum and multiplied by
-# routed_scaling_factor, weigh them. Experts stand in falling order of the score that
-# chooses them. All in float32.
-# model:deepseek-v4-flash
 class TestTopkSqrtsoftplusE256K6(MoeRoutingTests):
     name = "topk_sqrtsoftplus_e256_k6"
-    interface = INTERFACE_TOPK
     reference = staticmethod(reference_topk_sqrtsoftplus)
-    NUM_EXPERTS = 256
-    TOPK = 6
+    interface = INTERFACE_TOPK
+    axes = {"num_experts": 256, "topk": 6}
+    constants = ("scoring_func",)
     SCORING_FUNC = "sqrtsoftplus"  # "sqrtsoftplus" in the name
     sha256 = "556dcd557462fe66c453726029607c1a68da8fd92bf1dc00a74fb235428b1ece"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.page_append.caches import ROWS, cache_names, is_hnd
+from generator.ops.op_types.page_append.caches import cache_names, is_hnd
 from generator.ops.op_types.page_append.inputs import append_axes, append_inputs
+from generator.ops.op_types.page_append.names import ROWS
 from generator.ops.op_types.page_append.relations import append_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -31,8 +33,13 @@ from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.page_append.caches,
+# generator.ops.op_types.page_append.names
+# bounds: generator.ops.op_types.page_append.names
+# relations: generator.ops.op_types.page_append.relations
 
 TOLERANCES = tuple(
     Override(f"{cache}_out", EXACT, "numbers are copied, none is computed")
@@ -135,6 +142,16 @@ def flashinfer_ground_truth(
     return caches
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_APPEND_PAGED_KV_CACHE_HND = Interface(
@@ -210,12 +227,38 @@ INTERFACE_APPEND_PAGED_MLA_KV_CACHE = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class PageAppendTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of page_append share."""
+
+    op_type = "page_append"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of append_paged_kv_cache_hnd_kv2_d256_ps64, append_paged_kv_cache_hnd_kv8_d128_ps64,
-# append_paged_kv_cache_hnd_kv8_d64_ps64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) numbers are copied, none is computed.
+
+
+# Append keys and values to a paged cache of layout HND. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+# Tolerances:
+#   output       source              rtol   atol  NMSE  reason
+#   k_cache_out  oracle, flashinfer  exact              (1)
+#   v_cache_out  oracle, flashinfer  exact              (1)
 def reference_append_paged_kv_cache_hnd():
     import torch
 
@@ -246,7 +289,37 @@ def reference_append_paged_kv_cache_hnd():
     return run
 
 
-# of append_paged_kv_cache_kv16_d128_ps64 and 6 more definitions
+class AppendPagedKvCacheHndBase(PageAppendTests):
+    reference = staticmethod(reference_append_paged_kv_cache_hnd)
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
+    axes = {"page_size": 64}
+
+class TestAppendPagedKvCacheHndKv2D256Ps64(AppendPagedKvCacheHndBase):
+    name = "append_paged_kv_cache_hnd_kv2_d256_ps64"  # model:qwen3-next-80b-a3b
+    axes = {"num_kv_heads": 2, "head_dim": 256}
+    sha256 = "341070e843b582010bb6ca6195e57104a2890aba3717bc51005424f65163cee0"
+
+# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2
+class TestAppendPagedKvCacheHndKv8D128Ps64(AppendPagedKvCacheHndBase):
+    name = "append_paged_kv_cache_hnd_kv8_d128_ps64"
+    axes = {"num_kv_heads": 8, "head_dim": 128}
+    sha256 = "ff60c0a56127c1740dda352b4c8a4bd7bfbc71b21f0709682157ec2a3283f2c0"
+
+# model:gpt-oss-120b, model:gpt-oss-20b
+class TestAppendPagedKvCacheHndKv8D64Ps64(AppendPagedKvCacheHndBase):
+    name = "append_paged_kv_cache_hnd_kv8_d64_ps64"
+    axes = {"num_kv_heads": 8, "head_dim": 64}
+    sha256 = "016116364dfae5dc00efe20a014ab72e5442828e3f8a9b9e0d70e54e042711c7"
+
+
+# Append keys and values to a paged cache of layout NHD. Row i belongs at token
+# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold. Rows may come in any order; no two have
+# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
+# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
+# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+# Tolerances: as of reference_append_paged_kv_cache_hnd.
 def reference_append_paged_kv_cache():
     import torch
 
@@ -276,7 +349,62 @@ def reference_append_paged_kv_cache():
     return run
 
 
-# of append_paged_mla_kv_cache_ckv512_kpe64
+class AppendPagedKvCacheBase(PageAppendTests):
+    reference = staticmethod(reference_append_paged_kv_cache)
+    interface = INTERFACE_APPEND_PAGED_KV_CACHE
+
+# model:gemma-3-27b, model:gemma-2-27b
+class TestAppendPagedKvCacheKv16D128Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv16_d128_ps64"
+    axes = {"num_kv_heads": 16, "head_dim": 128, "page_size": 64}
+    sha256 = "316321cfd60693784f857d3102ed73e81a6d4ffdf67041a20ab0ce54c6057018"
+
+class TestAppendPagedKvCacheKv2D256Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv2_d256_ps64"  # model:qwen3-next-80b-a3b
+    axes = {"num_kv_heads": 2, "head_dim": 256, "page_size": 64}
+    sha256 = "4536e1e92b24a639da25a504754049e9d2617e2ce0e7449305ec720d909444f5"
+
+# model:qwen3-30b-a3b, model:qwen3-235b-a22b
+class TestAppendPagedKvCacheKv4D128Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv4_d128_ps64"
+    axes = {"num_kv_heads": 4, "head_dim": 128, "page_size": 64}
+    sha256 = "95137b461f59dd92d9895f024b27465c838cf62597e6eea91a331542fa377c04"
+
+class TestAppendPagedKvCacheKv8D128Ps16(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv8_d128_ps16"  # model:llama-3.1-8b
+    axes = {"num_kv_heads": 8, "head_dim": 128, "page_size": 16}
+    sha256 = "04a946366201eff98e1633f762f413bd185e2777d2db2883b7fcd4faa94994a2"
+
+# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2
+class TestAppendPagedKvCacheKv8D128Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv8_d128_ps64"
+    axes = {"num_kv_heads": 8, "head_dim": 128, "page_size": 64}
+    sha256 = "a10c5680243c031762e266130f350e2c74dac2a04a65b1196c1dcfbb23ffeee0"
+
+class TestAppendPagedKvCacheKv8D256Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv8_d256_ps64"  # model:gemma-2-9b, status:unverified
+    axes = {"num_kv_heads": 8, "head_dim": 256, "page_size": 64}
+    sha256 = "46a6986929902b19f0ee379f372889190a439a29ca6fc97d3f2c33160f939f99"
+
+class TestAppendPagedKvCacheKv8D64Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv8_d64_ps64"  # model:gpt-oss-120b, model:gpt-oss-20b
+    axes = {"num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    sha256 = "4de4de342456e08bbc20de1bd7091169cc10904fbec40478f51babf83abc8f25"
+
+
+# Append compressed keys and values, and their rotary part, to the paged cache of latent
+# attention. Row i belongs at token positions[i] of sequence batch_indices[i], which is
+# slot position % page_size of page kv_indices[kv_indptr[b] + position // page_size].
+# The outputs are the whole caches: slots that no row is for keep what they hold. Rows
+# may come in any order; no two have the same slot. A batch index of -1, which
+# FlashInfer's get_batch_indices_positions pads with, is not allowed: the kernel reads
+# in front of kv_indptr for it.
+# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
+# fi_api:flashinfer.page.append_paged_mla_kv_cache, tp:1
+# Tolerances:
+#   output         source              rtol   atol  NMSE  reason
+#   ckv_cache_out  oracle, flashinfer  exact              (1)
+#   kpe_cache_out  oracle, flashinfer  exact              (1)
 def reference_append_paged_mla_kv_cache():
     import torch
 
@@ -306,220 +434,14 @@ def reference_append_paged_mla_kv_cache():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class PageAppendTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of page_append share."""
-
-    op_type = "page_append"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
-
-# Append keys and values to a paged cache of layout HND. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:qwen3-next-80b-a3b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1
-class TestAppendPagedKvCacheHndKv2D256Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_hnd_kv2_d256_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
-    reference = staticmethod(reference_append_paged_kv_cache_hnd)
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    sha256 = "341070e843b582010bb6ca6195e57104a2890aba3717bc51005424f65163cee0"
-
-
-# Append keys and values to a paged cache of layout HND. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2,
-# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
-class TestAppendPagedKvCacheHndKv8D128Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_hnd_kv8_d128_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
-    reference = staticmethod(reference_append_paged_kv_cache_hnd)
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "ff60c0a56127c1740dda352b4c8a4bd7bfbc71b21f0709682157ec2a3283f2c0"
-
-
-# Append keys and values to a paged cache of layout HND. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:gpt-oss-120b, model:gpt-oss-20b, fi_api:flashinfer.page.append_paged_kv_cache,
-# tp:1
-class TestAppendPagedKvCacheHndKv8D64Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_hnd_kv8_d64_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE_HND
-    reference = staticmethod(reference_append_paged_kv_cache_hnd)
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    sha256 = "016116364dfae5dc00efe20a014ab72e5442828e3f8a9b9e0d70e54e042711c7"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:gemma-3-27b, model:gemma-2-27b, fi_api:flashinfer.page.append_paged_kv_cache,
-# tp:1
-class TestAppendPagedKvCacheKv16D128Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_kv16_d128_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 16
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "316321cfd60693784f857d3102ed73e81a6d4ffdf67041a20ab0ce54c6057018"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:qwen3-next-80b-a3b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1
-class TestAppendPagedKvCacheKv2D256Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_kv2_d256_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 2
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    sha256 = "4536e1e92b24a639da25a504754049e9d2617e2ce0e7449305ec720d909444f5"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:qwen3-30b-a3b, model:qwen3-235b-a22b,
-# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
-class TestAppendPagedKvCacheKv4D128Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_kv4_d128_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 4
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "95137b461f59dd92d9895f024b27465c838cf62597e6eea91a331542fa377c04"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:llama-3.1-8b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1
-class TestAppendPagedKvCacheKv8D128Ps16(PageAppendTests):
-    name = "append_paged_kv_cache_kv8_d128_ps16"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 16
-    sha256 = "04a946366201eff98e1633f762f413bd185e2777d2db2883b7fcd4faa94994a2"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2,
-# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
-class TestAppendPagedKvCacheKv8D128Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_kv8_d128_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    sha256 = "a10c5680243c031762e266130f350e2c74dac2a04a65b1196c1dcfbb23ffeee0"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:gemma-2-9b, fi_api:flashinfer.page.append_paged_kv_cache, tp:1,
-# status:unverified
-class TestAppendPagedKvCacheKv8D256Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_kv8_d256_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 256
-    PAGE_SIZE = 64
-    sha256 = "46a6986929902b19f0ee379f372889190a439a29ca6fc97d3f2c33160f939f99"
-
-
-# Append keys and values to a paged cache of layout NHD. Row i belongs at token
-# positions[i] of sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold. Rows may come in any order; no two have
-# the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
-# pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# model:gpt-oss-120b, model:gpt-oss-20b, fi_api:flashinfer.page.append_paged_kv_cache,
-# tp:1
-class TestAppendPagedKvCacheKv8D64Ps64(PageAppendTests):
-    name = "append_paged_kv_cache_kv8_d64_ps64"
-    interface = INTERFACE_APPEND_PAGED_KV_CACHE
-    reference = staticmethod(reference_append_paged_kv_cache)
-    NUM_KV_HEADS = 8
-    HEAD_DIM = 64
-    PAGE_SIZE = 64
-    sha256 = "4de4de342456e08bbc20de1bd7091169cc10904fbec40478f51babf83abc8f25"
-
-
-# Append compressed keys and values, and their rotary part, to the paged cache of latent
-# attention. Row i belongs at token positions[i] of sequence batch_indices[i], which is
-# slot position % page_size of page kv_indices[kv_indptr[b] + position // page_size].
-# The outputs are the whole caches: slots that no row is for keep what they hold. Rows
-# may come in any order; no two have the same slot. A batch index of -1, which
-# FlashInfer's get_batch_indices_positions pads with, is not allowed: the kernel reads
-# in front of kv_indptr for it.
-# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
-# fi_api:flashinfer.page.append_paged_mla_kv_cache, tp:1
 class TestAppendPagedMlaKvCacheCkv512Kpe64(PageAppendTests):
     name = "append_paged_mla_kv_cache_ckv512_kpe64"
-    interface = INTERFACE_APPEND_PAGED_MLA_KV_CACHE
     reference = staticmethod(reference_append_paged_mla_kv_cache)
-    HEAD_DIM_CKV = 512
-    HEAD_DIM_KPE = 64
+    interface = INTERFACE_APPEND_PAGED_MLA_KV_CACHE
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64}
     sha256 = "3bfdb7fb296def8df29f1a37628faabf139fe3ba02ffb775eb4f9533ae73e51c"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

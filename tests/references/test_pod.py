@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import torch
 
 from generator.ops.attention.cases import logit_params
 from generator.ops.attention.flashinfer import skip_more_queries, workspace
-from generator.ops.attention.logits import growth
 from generator.ops.attention.oracle import oracle_attention, oracle_paged
+from generator.ops.attention.tolerances import growth
 from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
 from generator.ops.op_types.pod.relations import pod_relations
 from generator.running.harness import (
@@ -34,8 +35,12 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.attention.oracle
+# bounds: generator.ops.attention.tolerances
+# relations: generator.ops.op_types.pod.relations
 
 _EXACT_BUT_ROUNDED = (
     "one rounding to bfloat16: half an ulp is 2^-8 at most, and its mean square 2^-14/12 "
@@ -155,6 +160,17 @@ def flashinfer_ground_truth(
     )
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_POD_CAUSAL = Interface(
@@ -181,11 +197,40 @@ INTERFACE_POD_CAUSAL = Interface(
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class PodTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+    """What the tests of pod share."""
+
+    op_type = "pod"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of pod_causal_h32_kv4_d128_ps64, pod_causal_h32_kv8_d128_ps64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) the kernel multiplies weights in bfloat16, off by 1.6e-3 of themselves, root mean
+# square.
+
+
+# Attention of one sequence's prefill over contiguous keys and, in the same call, of a
+# batch of decodes over a paged cache: two calls that share nothing but sm_scale. 32
+# query heads share num_kv_heads KV heads. The prefill's mask is causal and aligned
+# bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A sequence has
+# (pages - 1) * page_size + kv_last_page_len keys, none where it has no pages. A query
+# that sees no key gives output 0.
+# stage:prefill, stage:decode, fi_api:flashinfer.pod.PODWithPagedKVCacheWrapper, tp:1
+# Tolerances:
+#   output    source      rtol     atol    NMSE   reason
+#   output_p  oracle      0.00391  1e-05*  1e-05  (1)
+#   output_p  flashinfer  0.01     0.008   2e-05  (2)
+#   output_d  oracle      0.00391  1e-05*  1e-05  (1)
+#   output_d  flashinfer  0.01     0.008   2e-05  (2)
 def reference_pod_causal():
     import math
 
@@ -251,57 +296,22 @@ def reference_pod_causal():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class PodTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
-    """What the tests of pod share."""
-
-    op_type = "pod"
-    sizes = ("small", "medium")
-    interface = INTERFACE_POD_CAUSAL
+class PodCausalBase(PodTests):
     reference = staticmethod(reference_pod_causal)
-    NUM_QO_HEADS = 32
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    defined_rows = staticmethod(defined_rows)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
+    interface = INTERFACE_POD_CAUSAL
+    axes = {"num_qo_heads": 32, "head_dim": 128, "page_size": 64}
 
-
-# Attention of one sequence's prefill over contiguous keys and, in the same call, of a
-# batch of decodes over a paged cache: two calls that share nothing but sm_scale. 32
-# query heads share 4 KV heads. The prefill's mask is causal and aligned bottom-right:
-# query i of q_len sees keys 0 ... kv_len - q_len + i. A sequence has (pages - 1) *
-# page_size + kv_last_page_len keys, none where it has no pages. A query that sees no
-# key gives output 0.
-# stage:prefill, stage:decode, model:qwen3-30b-a3b,
-# fi_api:flashinfer.pod.PODWithPagedKVCacheWrapper, tp:1
-class TestPodCausalH32Kv4D128Ps64(PodTests):
-    name = "pod_causal_h32_kv4_d128_ps64"
-    NUM_KV_HEADS = 4
+class TestPodCausalH32Kv4D128Ps64(PodCausalBase):
+    name = "pod_causal_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b
+    axes = {"num_kv_heads": 4}
     sha256 = "28fb9ec07311c53a0457652e3e440ae4b4a4dda31297380c7f1c93cf9ecbb4fa"
 
-
-# Attention of one sequence's prefill over contiguous keys and, in the same call, of a
-# batch of decodes over a paged cache: two calls that share nothing but sm_scale. 32
-# query heads share 8 KV heads. The prefill's mask is causal and aligned bottom-right:
-# query i of q_len sees keys 0 ... kv_len - q_len + i. A sequence has (pages - 1) *
-# page_size + kv_last_page_len keys, none where it has no pages. A query that sees no
-# key gives output 0.
-# stage:prefill, stage:decode, model:llama-3.1-8b,
-# fi_api:flashinfer.pod.PODWithPagedKVCacheWrapper, tp:1
-class TestPodCausalH32Kv8D128Ps64(PodTests):
-    name = "pod_causal_h32_kv8_d128_ps64"
-    NUM_KV_HEADS = 8
+class TestPodCausalH32Kv8D128Ps64(PodCausalBase):
+    name = "pod_causal_h32_kv8_d128_ps64"  # model:llama-3.1-8b
+    axes = {"num_kv_heads": 8}
     sha256 = "dba19e7e96a7366d17b0e877defcde2d962df4ba7da569ec412fcfb24d2cd786"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

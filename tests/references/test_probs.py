@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.probs.relations
 
 TOLERANCES = (
     Override(
@@ -192,6 +195,19 @@ def sglang_ground_truth(
     return normalised
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_SOFTMAX = Interface(
@@ -199,43 +215,51 @@ INTERFACE_SOFTMAX = Interface(
         "logits": "float32[batch_size, vocab_size]",
         "temperature": "float32[batch_size]",
     },
-    outputs={
-        "probs": "float32[batch_size, vocab_size]",
-    },
+    outputs={"probs": "float32[batch_size, vocab_size]"},
 )
 INTERFACE_TOP_K_MASK_LOGITS = Interface(
-    inputs={
-        "logits": "float32[batch_size, vocab_size]",
-        "top_k": "int32[batch_size]",
-    },
-    outputs={
-        "masked_logits": "float32[batch_size, vocab_size]",
-    },
+    inputs={"logits": "float32[batch_size, vocab_size]", "top_k": "int32[batch_size]"},
+    outputs={"masked_logits": "float32[batch_size, vocab_size]"},
 )
 INTERFACE_TOP_K_RENORM_PROBS = Interface(
-    inputs={
-        "probs": "float32[batch_size, vocab_size]",
-        "top_k": "int32[batch_size]",
-    },
-    outputs={
-        "renorm_probs": "float32[batch_size, vocab_size]",
-    },
+    inputs={"probs": "float32[batch_size, vocab_size]", "top_k": "int32[batch_size]"},
+    outputs={"renorm_probs": "float32[batch_size, vocab_size]"},
 )
 INTERFACE_TOP_P_RENORM_PROBS = Interface(
-    inputs={
-        "probs": "float32[batch_size, vocab_size]",
-        "top_p": "float32[batch_size]",
-    },
-    outputs={
-        "renorm_probs": "float32[batch_size, vocab_size]",
-    },
+    inputs={"probs": "float32[batch_size, vocab_size]", "top_p": "float32[batch_size]"},
+    outputs={"renorm_probs": "float32[batch_size, vocab_size]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class ProbsTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of probs share."""
+
+    op_type = "probs"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of softmax_v128256, softmax_v151936
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) the quotient of logit and temperature, and its product with log2(e), round by
+# 2^-24 of themselves.
+# (2) logits are kept as they are, or left out.
+# (3) a float32 sum has at most 300 roundings of 2^-24 in a kernel's threads and the
+# tree above them, 1.8e-5, and one division.
+
+
+# Divides each row's logits by its temperature and returns the softmax. In float32.
+# fi_api:flashinfer.sampling.softmax
+# Tolerances:
+#   output  source                      rtol   atol   NMSE   reason
+#   probs   oracle, flashinfer, sglang  2e-05  1e-30  1e-10  (1)
 def reference_softmax():
     import torch
 
@@ -250,7 +274,31 @@ def reference_softmax():
     return run
 
 
-# of top_k_mask_logits_v128256, top_k_mask_logits_v151936
+class SoftmaxBase(ProbsTests):
+    reference = staticmethod(reference_softmax)
+    interface = INTERFACE_SOFTMAX
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestSoftmaxV128256(SoftmaxBase):
+    name = "softmax_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "9be98d1cda414feb4b2f7f4a6f005f8d6b70b80202a517ea3bd9443df4a9ecc1"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestSoftmaxV151936(SoftmaxBase):
+    name = "softmax_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "99667db3c33e161ac7c4e2bafa70ef1ff2be476ebde73de423d364c70b47a4f5"
+
+
+# Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
+# Tokens that tie with the last one kept are kept as well. In float32.
+# fi_api:flashinfer.sampling.top_k_mask_logits
+# Tolerances:
+#   output         source                      rtol   atol  NMSE  reason
+#   masked_logits  oracle, flashinfer, sglang  exact              (2)
 def reference_top_k_mask_logits():
     import torch
 
@@ -266,7 +314,32 @@ def reference_top_k_mask_logits():
     return run
 
 
-# of top_k_renorm_probs_v128256, top_k_renorm_probs_v151936
+class TopKMaskLogitsBase(ProbsTests):
+    reference = staticmethod(reference_top_k_mask_logits)
+    interface = INTERFACE_TOP_K_MASK_LOGITS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopKMaskLogitsV128256(TopKMaskLogitsBase):
+    name = "top_k_mask_logits_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "db804c3de3ab8b2839b24edecbd201742949b7408514d1e0a5369fbcb1ada664"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestTopKMaskLogitsV151936(TopKMaskLogitsBase):
+    name = "top_k_mask_logits_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "d3bf528d92b4585f99beba0749c77445f5f52bcc3e67a99d3092248f7aea1842"
+
+
+# Keeps each row's k most probable tokens, divides their probabilities by their sum and
+# returns 0 elsewhere. Tokens that tie with the last one kept are kept as well. In
+# float32.
+# fi_api:flashinfer.sampling.top_k_renorm_probs
+# Tolerances:
+#   output        source                      rtol   atol   NMSE   reason
+#   renorm_probs  oracle, flashinfer, sglang  2e-05  1e-30  1e-10  (3)
 def reference_top_k_renorm_probs():
     import torch
 
@@ -283,7 +356,30 @@ def reference_top_k_renorm_probs():
     return run
 
 
-# of top_p_renorm_probs_v128256, top_p_renorm_probs_v151936
+class TopKRenormProbsBase(ProbsTests):
+    reference = staticmethod(reference_top_k_renorm_probs)
+    interface = INTERFACE_TOP_K_RENORM_PROBS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopKRenormProbsV128256(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "27b43446d3b571a8eb431b86e31ba2b619139d38571e7cf81e65c11bd72e85eb"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestTopKRenormProbsV151936(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "060d7fc79f9b38dbf169bc209e1735517523e46bc5f8bb1c20e1fc89751a08a3"
+
+
+# Keeps each row's most probable tokens until they hold at least p, the one that crosses
+# p included, divides their probabilities by their sum and returns 0 elsewhere. Tokens
+# that tie with the last one kept are kept as well. In float32.
+# fi_api:flashinfer.sampling.top_p_renorm_probs
+# Tolerances: as of reference_top_k_renorm_probs.
 def reference_top_p_renorm_probs():
     import torch
 
@@ -301,125 +397,25 @@ def reference_top_p_renorm_probs():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class ProbsTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of probs share."""
-
-    op_type = "probs"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Divides each row's logits by its temperature and returns the softmax. In float32.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.softmax
-class TestSoftmaxV128256(ProbsTests):
-    name = "softmax_v128256"
-    interface = INTERFACE_SOFTMAX
-    reference = staticmethod(reference_softmax)
-    VOCAB_SIZE = 128256
-    sha256 = "9be98d1cda414feb4b2f7f4a6f005f8d6b70b80202a517ea3bd9443df4a9ecc1"
-
-
-# Divides each row's logits by its temperature and returns the softmax. In float32.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.softmax
-class TestSoftmaxV151936(ProbsTests):
-    name = "softmax_v151936"
-    interface = INTERFACE_SOFTMAX
-    reference = staticmethod(reference_softmax)
-    VOCAB_SIZE = 151936
-    sha256 = "99667db3c33e161ac7c4e2bafa70ef1ff2be476ebde73de423d364c70b47a4f5"
-
-
-# Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
-# Tokens that tie with the last one kept are kept as well. In float32.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_mask_logits
-class TestTopKMaskLogitsV128256(ProbsTests):
-    name = "top_k_mask_logits_v128256"
-    interface = INTERFACE_TOP_K_MASK_LOGITS
-    reference = staticmethod(reference_top_k_mask_logits)
-    VOCAB_SIZE = 128256
-    sha256 = "db804c3de3ab8b2839b24edecbd201742949b7408514d1e0a5369fbcb1ada664"
-
-
-# Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
-# Tokens that tie with the last one kept are kept as well. In float32.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_mask_logits
-class TestTopKMaskLogitsV151936(ProbsTests):
-    name = "top_k_mask_logits_v151936"
-    interface = INTERFACE_TOP_K_MASK_LOGITS
-    reference = staticmethod(reference_top_k_mask_logits)
-    VOCAB_SIZE = 151936
-    sha256 = "d3bf528d92b4585f99beba0749c77445f5f52bcc3e67a99d3092248f7aea1842"
-
-
-# Keeps each row's k most probable tokens, divides their probabilities by their sum and
-# returns 0 elsewhere. Tokens that tie with the last one kept are kept as well. In
-# float32.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_renorm_probs
-class TestTopKRenormProbsV128256(ProbsTests):
-    name = "top_k_renorm_probs_v128256"
-    interface = INTERFACE_TOP_K_RENORM_PROBS
-    reference = staticmethod(reference_top_k_renorm_probs)
-    VOCAB_SIZE = 128256
-    sha256 = "27b43446d3b571a8eb431b86e31ba2b619139d38571e7cf81e65c11bd72e85eb"
-
-
-# Keeps each row's k most probable tokens, divides their probabilities by their sum and
-# returns 0 elsewhere. Tokens that tie with the last one kept are kept as well. In
-# float32.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_renorm_probs
-class TestTopKRenormProbsV151936(ProbsTests):
-    name = "top_k_renorm_probs_v151936"
-    interface = INTERFACE_TOP_K_RENORM_PROBS
-    reference = staticmethod(reference_top_k_renorm_probs)
-    VOCAB_SIZE = 151936
-    sha256 = "060d7fc79f9b38dbf169bc209e1735517523e46bc5f8bb1c20e1fc89751a08a3"
-
-
-# Keeps each row's most probable tokens until they hold at least p, the one that crosses
-# p included, divides their probabilities by their sum and returns 0 elsewhere. Tokens
-# that tie with the last one kept are kept as well. In float32.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_p_renorm_probs
-class TestTopPRenormProbsV128256(ProbsTests):
-    name = "top_p_renorm_probs_v128256"
-    interface = INTERFACE_TOP_P_RENORM_PROBS
+class TopPRenormProbsBase(ProbsTests):
     reference = staticmethod(reference_top_p_renorm_probs)
-    VOCAB_SIZE = 128256
+    interface = INTERFACE_TOP_P_RENORM_PROBS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopPRenormProbsV128256(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v128256"
+    axes = {"vocab_size": 128256}
     sha256 = "b27cd51c73cc33ff407a2a00836d4f4d40ac5ad7baf925bdc6e4153ad07791f3"
 
-
-# Keeps each row's most probable tokens until they hold at least p, the one that crosses
-# p included, divides their probabilities by their sum and returns 0 elsewhere. Tokens
-# that tie with the last one kept are kept as well. In float32.
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_p_renorm_probs
-class TestTopPRenormProbsV151936(ProbsTests):
+# model:qwen3-235b-a22b
+class TestTopPRenormProbsV151936(TopPRenormProbsBase):
     name = "top_p_renorm_probs_v151936"
-    interface = INTERFACE_TOP_P_RENORM_PROBS
-    reference = staticmethod(reference_top_p_renorm_probs)
-    VOCAB_SIZE = 151936
+    axes = {"vocab_size": 151936}
     sha256 = "dbe1088a795e4dbf52a36233939347081fcf412881da62cc76e0ab866acb1a85"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.quantization.formats
+# relations: generator.ops.op_types.quantization.relations
 
 _HALF_STEP = (
     "the oracle gives the quotient unrounded: e4m3 has three bits behind the first, so "
@@ -310,42 +314,34 @@ def sglang_ground_truth(
     return bytes_.view(torch.int8), scales.view(torch.int8)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MXFP4_DEQUANTIZE = Interface(
-    inputs={
-        "quantized": "int8[M, K_packed]",
-        "scales": "int8[M, num_blocks]",
-    },
-    outputs={
-        "output": "bfloat16[M, K]",
-    },
-    constraints=(
-        "K_packed == K // 2",
-        "num_blocks == K // 32",
-    ),
+    inputs={"quantized": "int8[M, K_packed]", "scales": "int8[M, num_blocks]"},
+    outputs={"output": "bfloat16[M, K]"},
+    constraints=("K_packed == K // 2", "num_blocks == K // 32"),
 )
 INTERFACE_MXFP4_QUANTIZE = Interface(
-    inputs={
-        "input": "bfloat16[M, K]",
-    },
-    outputs={
-        "quantized": "int8[M, K_packed]",
-        "scales": "int8[M, num_blocks]",
-    },
-    constraints=(
-        "K_packed == K // 2",
-        "num_blocks == K // 32",
-    ),
+    inputs={"input": "bfloat16[M, K]"},
+    outputs={"quantized": "int8[M, K_packed]", "scales": "int8[M, num_blocks]"},
+    constraints=("K_packed == K // 2", "num_blocks == K // 32"),
 )
 INTERFACE_MXFP8_QUANTIZE = Interface(
-    inputs={
-        "input": "bfloat16[M, K]",
-    },
-    outputs={
-        "quantized": "float8_e4m3fn[M, K]",
-        "scales": "int8[M, num_blocks]",
-    },
+    inputs={"input": "bfloat16[M, K]"},
+    outputs={"quantized": "float8_e4m3fn[M, K]", "scales": "int8[M, num_blocks]"},
     constraints=("num_blocks == K // 32",),
 )
 INTERFACE_NVFP4_DEQUANTIZE = Interface(
@@ -354,44 +350,55 @@ INTERFACE_NVFP4_DEQUANTIZE = Interface(
         "scales": "float8_e4m3fn[M, num_blocks]",
         "global_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[M, K]",
-    },
-    constraints=(
-        "K_packed == K // 2",
-        "num_blocks == K // 16",
-    ),
+    outputs={"output": "bfloat16[M, K]"},
+    constraints=("K_packed == K // 2", "num_blocks == K // 16"),
 )
 INTERFACE_NVFP4_QUANTIZE = Interface(
-    inputs={
-        "input": "bfloat16[M, K]",
-        "global_scale": "float32",
-    },
+    inputs={"input": "bfloat16[M, K]", "global_scale": "float32"},
     outputs={
         "quantized": "int8[M, K_packed]",
         "scales": "float8_e4m3fn[M, num_blocks]",
     },
-    constraints=(
-        "K_packed == K // 2",
-        "num_blocks == K // 16",
-    ),
+    constraints=("K_packed == K // 2", "num_blocks == K // 16"),
 )
 INTERFACE_PER_TOKEN_GROUP_QUANT_FP8 = Interface(
-    inputs={
-        "x": "bfloat16[M, K]",
-    },
-    outputs={
-        "x_q": "float8_e4m3fn[M, K]",
-        "x_s": "float32[M, num_blocks]",
-    },
+    inputs={"x": "bfloat16[M, K]"},
+    outputs={"x_q": "float8_e4m3fn[M, K]", "x_s": "float32[M, num_blocks]"},
     constraints=("num_blocks == K // 128",),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class QuantizationTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of quantization share."""
+
+    op_type = "quantization"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of mxfp4_dequantize_k2880
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) products of float32, rounded to bfloat16.
+# (2) kernels multiply by an approximate reciprocal of 6 or 448 and of the scale.
+# (3) products and quotients of these few bits are exact in float32 and in float64.
+# (4) the oracle gives the quotient unrounded.
+# (5) kernels multiply by a reciprocal, rounded once more.
+# (6) one division in float32.
+
+
+# Values of mxfp4: the e2m1 code, the first of two in the lower half of a byte, times
+# two to the power of the scale's byte less 127, one for 32 elements.
+# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4
+# Tolerances:
+#   output  source                      rtol   atol   NMSE     reason
+#   output  oracle, flashinfer, sglang  0.004  1e-30  1.6e-05  (1)
 def reference_mxfp4_dequantize():
     import torch
 
@@ -413,7 +420,27 @@ def reference_mxfp4_dequantize():
     return run
 
 
-# of mxfp4_quantize_k2880, mxfp4_quantize_k4096
+class TestMxfp4DequantizeK2880(QuantizationTests):
+    name = "mxfp4_dequantize_k2880"
+    reference = staticmethod(reference_mxfp4_dequantize)
+    interface = INTERFACE_MXFP4_DEQUANTIZE
+    axes = {"K": 2880, "K_packed": 1440, "num_blocks": 90}
+    sha256 = "91acc04008979e45b76cbbcf846d1047b905cff37856711e67ede5245ee8a300"
+
+
+# Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
+# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
+# for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
+# lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
+# FlashInfer's kernel writes nothing to its outputs: there it is no source.
+# quantization:mxfp4, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.mxfp4_quantize
+# Tolerances:
+#   output     source                     rtol   atol  NMSE  reason
+#   quantized  flashinfer, sglang/triton  0      0           (2) 0.97 of elements
+#   quantized  oracle, sglang             exact              (3)
+#   scales     flashinfer, sglang/triton  0      0           (2) 0.97 of elements
+#   scales     oracle, sglang             exact              (3)
 def reference_mxfp4_quantize():
     import torch
 
@@ -450,7 +477,28 @@ def reference_mxfp4_quantize():
     return run
 
 
-# of mxfp8_quantize_k2880, mxfp8_quantize_k4096
+class Mxfp4QuantizeBase(QuantizationTests):
+    reference = staticmethod(reference_mxfp4_quantize)
+    interface = INTERFACE_MXFP4_QUANTIZE
+
+class TestMxfp4QuantizeK2880(Mxfp4QuantizeBase):
+    name = "mxfp4_quantize_k2880"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"K": 2880, "K_packed": 1440, "num_blocks": 90}
+    sha256 = "972dd636442285b8f37755f392f64d920ea9726c97d1bfca6281423489dece67"
+
+class TestMxfp4QuantizeK4096(Mxfp4QuantizeBase):
+    name = "mxfp4_quantize_k4096"  # model:llama-3.1-8b
+    axes = {"K": 4096, "K_packed": 2048, "num_blocks": 128}
+    sha256 = "e2059fec0e3d77e38ac80f7d93d7f45148bda8772b74b71d4cf6dc1cb43cb5c6"
+
+
+# Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
+# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
+# for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
+# FlashInfer's kernel writes nothing to its outputs: there it is no source.
+# quantization:mxfp8, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.mxfp8_quantize
+# Tolerances: as of reference_mxfp4_quantize.
 def reference_mxfp8_quantize():
     import torch
 
@@ -475,7 +523,27 @@ def reference_mxfp8_quantize():
     return run
 
 
-# of nvfp4_dequantize_k7168
+class Mxfp8QuantizeBase(QuantizationTests):
+    reference = staticmethod(reference_mxfp8_quantize)
+    interface = INTERFACE_MXFP8_QUANTIZE
+
+class TestMxfp8QuantizeK2880(Mxfp8QuantizeBase):
+    name = "mxfp8_quantize_k2880"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"K": 2880, "num_blocks": 90}
+    sha256 = "cd56df15a3143af3719b9cc7445265bd9d37b13b6ea83b7582246c25dd7195d2"
+
+class TestMxfp8QuantizeK4096(Mxfp8QuantizeBase):
+    name = "mxfp8_quantize_k4096"  # model:llama-3.1-8b
+    axes = {"K": 4096, "num_blocks": 128}
+    sha256 = "e4927f7bad11b7fa6aeff534d2be79a42c3316562f0415b5ce18348cec6beb73"
+
+
+# Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, times
+# the scale of its 16 elements, times global_scale, which is the reciprocal of the
+# factor that they were quantised with.
+# model:deepseek-r1, quantization:nvfp4,
+# fi_api:flashinfer.quantization.nvfp4_kv_dequantize
+# Tolerances: as of reference_mxfp4_dequantize.
 def reference_nvfp4_dequantize():
     import torch
 
@@ -497,7 +565,23 @@ def reference_nvfp4_dequantize():
     return run
 
 
-# of nvfp4_quantize_k4096, nvfp4_quantize_k7168
+class TestNvfp4DequantizeK7168(QuantizationTests):
+    name = "nvfp4_dequantize_k7168"
+    reference = staticmethod(reference_nvfp4_dequantize)
+    interface = INTERFACE_NVFP4_DEQUANTIZE
+    axes = {"K": 7168, "K_packed": 3584, "num_blocks": 448}
+    sha256 = "076447ee688ff4a12d3f5ae1c5840d8f1416ad045a00abfe07e1880394ba8d5c"
+
+
+# Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
+# their largest magnitude times global_scale, as float8_e4m3fn. Codes are e2m1 of the
+# elements times global_scale divided by the stored scale, ties go to even; the first of
+# two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
+# capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
+# source.
+# quantization:nvfp4, gpu:sm100, layout:linear,
+# fi_api:flashinfer.quantization.nvfp4_quantize
+# Tolerances: as of reference_mxfp4_quantize.
 def reference_nvfp4_quantize():
     import torch
 
@@ -532,7 +616,30 @@ def reference_nvfp4_quantize():
     return run
 
 
-# of per_token_group_quant_fp8_k1536 and 3 more definitions
+class Nvfp4QuantizeBase(QuantizationTests):
+    reference = staticmethod(reference_nvfp4_quantize)
+    interface = INTERFACE_NVFP4_QUANTIZE
+
+class TestNvfp4QuantizeK4096(Nvfp4QuantizeBase):
+    name = "nvfp4_quantize_k4096"  # model:llama-3.1-8b
+    axes = {"K": 4096, "K_packed": 2048, "num_blocks": 256}
+    sha256 = "c2033fe2c22c258190c070f3f5d8e8401de910878f0722a730619576049c62dc"
+
+class TestNvfp4QuantizeK7168(Nvfp4QuantizeBase):
+    name = "nvfp4_quantize_k7168"  # model:deepseek-r1
+    axes = {"K": 7168, "K_packed": 3584, "num_blocks": 448}
+    sha256 = "54412d899d6e3a21c5af604b65c37bcd1a23f2a7924dfc56994f16896cab8cfa"
+
+
+# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
+# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
+# divided by it.
+# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
+# Tolerances:
+#   output  source                      rtol    atol   NMSE    reason
+#   x_q     oracle                      0.0625  0.001  0.001   (4)
+#   x_q     flashinfer, sglang          0.125   0.002  0.0001  (5)
+#   x_s     oracle, flashinfer, sglang  2e-07   0      1e-13   (6)
 def reference_per_token_group_quant_fp8():
     import torch
 
@@ -553,211 +660,34 @@ def reference_per_token_group_quant_fp8():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class QuantizationTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of quantization share."""
-
-    op_type = "quantization"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Values of mxfp4: the e2m1 code, the first of two in the lower half of a byte, times
-# two to the power of the scale's byte less 127, one for 32 elements.
-# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4
-class TestMxfp4DequantizeK2880(QuantizationTests):
-    name = "mxfp4_dequantize_k2880"
-    interface = INTERFACE_MXFP4_DEQUANTIZE
-    reference = staticmethod(reference_mxfp4_dequantize)
-    K = 2880
-    K_PACKED = 1440
-    NUM_BLOCKS = 90
-    sha256 = "91acc04008979e45b76cbbcf846d1047b905cff37856711e67ede5245ee8a300"
-
-
-# Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
-# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
-# for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
-# lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
-# FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp4, gpu:sm100, layout:linear,
-# fi_api:flashinfer.quantization.mxfp4_quantize
-class TestMxfp4QuantizeK2880(QuantizationTests):
-    name = "mxfp4_quantize_k2880"
-    interface = INTERFACE_MXFP4_QUANTIZE
-    reference = staticmethod(reference_mxfp4_quantize)
-    K = 2880
-    K_PACKED = 1440
-    NUM_BLOCKS = 90
-    sha256 = "972dd636442285b8f37755f392f64d920ea9726c97d1bfca6281423489dece67"
-
-
-# Quantise activations to mxfp4: each 32 elements of a row share a power of two, a sixth
-# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
-# for a block of zeros. Codes are e2m1, ties go to even; the first of two is in the
-# lower half of a byte. Scales lie row by row. On GPUs before compute capability 10
-# FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:llama-3.1-8b, quantization:mxfp4, gpu:sm100, layout:linear,
-# fi_api:flashinfer.quantization.mxfp4_quantize
-class TestMxfp4QuantizeK4096(QuantizationTests):
-    name = "mxfp4_quantize_k4096"
-    interface = INTERFACE_MXFP4_QUANTIZE
-    reference = staticmethod(reference_mxfp4_quantize)
-    K = 4096
-    K_PACKED = 2048
-    NUM_BLOCKS = 128
-    sha256 = "e2059fec0e3d77e38ac80f7d93d7f45148bda8772b74b71d4cf6dc1cb43cb5c6"
-
-
-# Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
-# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
-# for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
-# FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:gpt-oss-20b, model:gpt-oss-120b, quantization:mxfp8, gpu:sm100, layout:linear,
-# fi_api:flashinfer.quantization.mxfp8_quantize
-class TestMxfp8QuantizeK2880(QuantizationTests):
-    name = "mxfp8_quantize_k2880"
-    interface = INTERFACE_MXFP8_QUANTIZE
-    reference = staticmethod(reference_mxfp8_quantize)
-    K = 2880
-    NUM_BLOCKS = 90
-    sha256 = "cd56df15a3143af3719b9cc7445265bd9d37b13b6ea83b7582246c25dd7195d2"
-
-
-# Quantise activations to mxfp8: each 32 elements of a row share a power of two, a 448th
-# of their largest magnitude rounded up; its exponent plus 127 is the scale's byte, 0
-# for a block of zeros. Scales lie row by row. On GPUs before compute capability 10
-# FlashInfer's kernel writes nothing to its outputs: there it is no source.
-# model:llama-3.1-8b, quantization:mxfp8, gpu:sm100, layout:linear,
-# fi_api:flashinfer.quantization.mxfp8_quantize
-class TestMxfp8QuantizeK4096(QuantizationTests):
-    name = "mxfp8_quantize_k4096"
-    interface = INTERFACE_MXFP8_QUANTIZE
-    reference = staticmethod(reference_mxfp8_quantize)
-    K = 4096
-    NUM_BLOCKS = 128
-    sha256 = "e4927f7bad11b7fa6aeff534d2be79a42c3316562f0415b5ce18348cec6beb73"
-
-
-# Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, times
-# the scale of its 16 elements, times global_scale, which is the reciprocal of the
-# factor that they were quantised with.
-# model:deepseek-r1, quantization:nvfp4,
-# fi_api:flashinfer.quantization.nvfp4_kv_dequantize
-class TestNvfp4DequantizeK7168(QuantizationTests):
-    name = "nvfp4_dequantize_k7168"
-    interface = INTERFACE_NVFP4_DEQUANTIZE
-    reference = staticmethod(reference_nvfp4_dequantize)
-    K = 7168
-    K_PACKED = 3584
-    NUM_BLOCKS = 448
-    sha256 = "076447ee688ff4a12d3f5ae1c5840d8f1416ad045a00abfe07e1880394ba8d5c"
-
-
-# Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
-# their largest magnitude times global_scale, as float8_e4m3fn. Codes are e2m1 of the
-# elements times global_scale divided by the stored scale, ties go to even; the first of
-# two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
-# capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
-# source.
-# model:llama-3.1-8b, quantization:nvfp4, gpu:sm100, layout:linear,
-# fi_api:flashinfer.quantization.nvfp4_quantize
-class TestNvfp4QuantizeK4096(QuantizationTests):
-    name = "nvfp4_quantize_k4096"
-    interface = INTERFACE_NVFP4_QUANTIZE
-    reference = staticmethod(reference_nvfp4_quantize)
-    K = 4096
-    K_PACKED = 2048
-    NUM_BLOCKS = 256
-    sha256 = "c2033fe2c22c258190c070f3f5d8e8401de910878f0722a730619576049c62dc"
-
-
-# Quantise activations to nvfp4: the scale of each 16 elements of a row is a sixth of
-# their largest magnitude times global_scale, as float8_e4m3fn. Codes are e2m1 of the
-# elements times global_scale divided by the stored scale, ties go to even; the first of
-# two is in the lower half of a byte. Scales lie row by row. On GPUs before compute
-# capability 10 FlashInfer's kernel writes nothing to its outputs: there it is no
-# source.
-# model:deepseek-r1, quantization:nvfp4, gpu:sm100, layout:linear,
-# fi_api:flashinfer.quantization.nvfp4_quantize
-class TestNvfp4QuantizeK7168(QuantizationTests):
-    name = "nvfp4_quantize_k7168"
-    interface = INTERFACE_NVFP4_QUANTIZE
-    reference = staticmethod(reference_nvfp4_quantize)
-    K = 7168
-    K_PACKED = 3584
-    NUM_BLOCKS = 448
-    sha256 = "54412d899d6e3a21c5af604b65c37bcd1a23f2a7924dfc56994f16896cab8cfa"
-
-
-# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
-# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
-# divided by it.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
-class TestPerTokenGroupQuantFp8K1536(QuantizationTests):
-    name = "per_token_group_quant_fp8_k1536"
-    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
+class PerTokenGroupQuantFp8Base(QuantizationTests):
     reference = staticmethod(reference_per_token_group_quant_fp8)
-    K = 1536
-    NUM_BLOCKS = 12
+    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestPerTokenGroupQuantFp8K1536(PerTokenGroupQuantFp8Base):
+    name = "per_token_group_quant_fp8_k1536"
+    axes = {"K": 1536, "num_blocks": 12}
     sha256 = "34ffa7d290c666fb33dc9795c4babbcae98fd55afe758b8d9ae375d2b2da6f2c"
 
-
-# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
-# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
-# divided by it.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
-class TestPerTokenGroupQuantFp8K2048(QuantizationTests):
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestPerTokenGroupQuantFp8K2048(PerTokenGroupQuantFp8Base):
     name = "per_token_group_quant_fp8_k2048"
-    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
-    reference = staticmethod(reference_per_token_group_quant_fp8)
-    K = 2048
-    NUM_BLOCKS = 16
+    axes = {"K": 2048, "num_blocks": 16}
     sha256 = "9bb72360b4f6ddb4d4bda804c947d8618ad8e3ff43015ac65ae8051cb945f42a"
 
-
-# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
-# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
-# divided by it.
-# model:minimax-m2, quantization:float8_e4m3fn,
-# fi_api:flashinfer.quantization.per_token_group_quant_8bit
-class TestPerTokenGroupQuantFp8K3072(QuantizationTests):
-    name = "per_token_group_quant_fp8_k3072"
-    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
-    reference = staticmethod(reference_per_token_group_quant_fp8)
-    K = 3072
-    NUM_BLOCKS = 24
+class TestPerTokenGroupQuantFp8K3072(PerTokenGroupQuantFp8Base):
+    name = "per_token_group_quant_fp8_k3072"  # model:minimax-m2
+    axes = {"K": 3072, "num_blocks": 24}
     sha256 = "cbb754a11dc215be25a554b24eaa804524241830d0964d2fc8667d977c0d0cbb"
 
-
-# Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row is
-# their largest magnitude, at least 1e-10, divided by 448; the codes are the elements
-# divided by it.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2,
-# quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
-class TestPerTokenGroupQuantFp8K7168(QuantizationTests):
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestPerTokenGroupQuantFp8K7168(PerTokenGroupQuantFp8Base):
     name = "per_token_group_quant_fp8_k7168"
-    interface = INTERFACE_PER_TOKEN_GROUP_QUANT_FP8
-    reference = staticmethod(reference_per_token_group_quant_fp8)
-    K = 7168
-    NUM_BLOCKS = 56
+    axes = {"K": 7168, "num_blocks": 56}
     sha256 = "e5c1bc6c8129854b6d3502c412be8ea5069b935c62f05cd21a602007089b4260"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

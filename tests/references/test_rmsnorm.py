@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.float8
+# relations: generator.ops.op_types.rmsnorm.relations
 
 TOLERANCES = (
     Override(
@@ -220,6 +224,19 @@ def sglang_ground_truth(
     return codes, *(total.to(x.dtype) for total in rows[1:])
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_FUSED_ADD_RMSNORM = Interface(
@@ -228,9 +245,7 @@ INTERFACE_FUSED_ADD_RMSNORM = Interface(
         "residual": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[hidden_size]",
     },
-    outputs={
-        "output": "bfloat16[batch_size, hidden_size]",
-    },
+    outputs={"output": "bfloat16[batch_size, hidden_size]"},
 )
 INTERFACE_FUSED_ADD_RMSNORM_QUANT = Interface(
     inputs={
@@ -261,9 +276,7 @@ INTERFACE_RMSNORM = Interface(
         "hidden_states": "bfloat16[batch_size, hidden_size]",
         "weight": "bfloat16[hidden_size]",
     },
-    outputs={
-        "output": "bfloat16[batch_size, hidden_size]",
-    },
+    outputs={"output": "bfloat16[batch_size, hidden_size]"},
 )
 INTERFACE_RMSNORM_QUANT = Interface(
     inputs={
@@ -271,17 +284,43 @@ INTERFACE_RMSNORM_QUANT = Interface(
         "weight": "bfloat16[hidden_size]",
         "scale": "float32",
     },
-    outputs={
-        "output": "float8_e4m3fn[batch_size, hidden_size]",
-    },
+    outputs={"output": "float8_e4m3fn[batch_size, hidden_size]"},
     constraints=("scale > 0",),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class RmsnormTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of rmsnorm share."""
+
+    op_type = "rmsnorm"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of fused_add_rmsnorm_eps_1em5_h5120, fused_add_rmsnorm_h4096
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 arithmetic and one rounding to bfloat16.
+# (2) both sides round nearly the same float32 value once.
+# (3) both sides round nearly the same float32 value once to e4m3.
+# (4) one rounding of the sum to bfloat16.
+# (5) IEEE 754 fixes the float32 sum of two and its rounding.
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+# Tolerances:
+#   output  source              rtol   atol   NMSE     reason
+#   output  oracle              0.004  1e-06  1.6e-05  (1)
+#   output  flashinfer, sglang  0.008  1e-06  1.6e-05  (2)
 def reference_fused_add_rmsnorm():
     import torch
 
@@ -300,7 +339,30 @@ def reference_fused_add_rmsnorm():
     return run
 
 
-# of fused_add_rmsnorm_h2048 and 3 more definitions
+class FusedAddRmsnormBase(RmsnormTests):
+    reference = staticmethod(reference_fused_add_rmsnorm)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    constants = ("eps", "unit_offset")
+    EPS = 1e-05  # "1em5" in the name, rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout, llama-3.1-8b
+
+# model:llama-4-scout, model:llama-4-maverick
+class TestFusedAddRmsnormEps1em5H5120(FusedAddRmsnormBase):
+    name = "fused_add_rmsnorm_eps_1em5_h5120"
+    axes = {"hidden_size": 5120}
+    sha256 = "1e3ed3753aedf231740ee4c54d9548d67e10456c4f84a3fef35c9108240fbbfb"
+
+class TestFusedAddRmsnormH4096(FusedAddRmsnormBase):
+    name = "fused_add_rmsnorm_h4096"  # model:llama-3.1-8b
+    axes = {"hidden_size": 4096}
+    sha256 = "2ac4c07cf83611b5fa46938caf3f22a82dc44928cd0e13ef41f4749f7319b716"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum itself is not an output.
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+# Tolerances: as of reference_fused_add_rmsnorm.
 def reference_fused_add_rmsnorm_2():
     import torch
 
@@ -319,7 +381,39 @@ def reference_fused_add_rmsnorm_2():
     return run
 
 
-# of fused_add_rmsnorm_h5376, gemma_fused_add_rmsnorm_h2048
+class FusedAddRmsnorm2Base(RmsnormTests):
+    reference = staticmethod(reference_fused_add_rmsnorm_2)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b and 3 more
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b and 3 more
+
+class TestFusedAddRmsnormH2048(FusedAddRmsnorm2Base):
+    name = "fused_add_rmsnorm_h2048"  # model:qwen3-30b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "3f890128da4d337752aa180119394580e8a10c9cee9f3b13256a9d8f2ac4066c"
+
+class TestFusedAddRmsnormH3072(FusedAddRmsnorm2Base):
+    name = "fused_add_rmsnorm_h3072"  # model:minimax-m2
+    axes = {"hidden_size": 3072}
+    sha256 = "855affadfc7f85816a152df47cc6ddff7f06ef62ec438c42d5f8f510ec7eff63"
+
+class TestFusedAddRmsnormH5120(FusedAddRmsnorm2Base):
+    name = "fused_add_rmsnorm_h5120"  # model:qwen3-14b
+    axes = {"hidden_size": 5120}
+    sha256 = "79ccaa89de7e946b5822b4c05a01ec522e44f90d5da87c9b56640cee01e8df60"
+
+class TestFusedAddRmsnormH7168(FusedAddRmsnorm2Base):
+    name = "fused_add_rmsnorm_h7168"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 7168}
+    sha256 = "c1290639cc47e730284a7be8a888475cc93a85b9dd51701598216a3d42b08a89"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
+# bfloat16 at the end. The sum itself is not an output.
+# fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
+# Tolerances: as of reference_fused_add_rmsnorm.
 def reference_gemma_fused_add_rmsnorm():
     import torch
 
@@ -339,7 +433,34 @@ def reference_gemma_fused_add_rmsnorm():
     return run
 
 
-# of fused_add_rmsnorm_quant_h4096, fused_add_rmsnorm_quant_h8192
+class GemmaFusedAddRmsnormBase(RmsnormTests):
+    reference = staticmethod(reference_gemma_fused_add_rmsnorm)
+    interface = INTERFACE_FUSED_ADD_RMSNORM
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of gemma-3-27b, qwen3-next-80b-a3b
+    UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b, "gemma" in the name
+
+class TestFusedAddRmsnormH5376(GemmaFusedAddRmsnormBase):
+    name = "fused_add_rmsnorm_h5376"  # model:gemma-3-27b
+    axes = {"hidden_size": 5376}
+    sha256 = "6c2e7a76d39a11f24356a0980d7ce52bc5197027fa66e0d898a16c763d764b9c"
+
+class TestGemmaFusedAddRmsnormH2048(GemmaFusedAddRmsnormBase):
+    name = "gemma_fused_add_rmsnorm_h2048"  # model:qwen3-next-80b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "81c7914c11d512fbdb3d754d2337b5574ec1d4efab53231f4a57842f114a0f4c"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = (hidden_states + residual), divided by scale and cut off at
+# 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
+# second output.
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant, status:unverified
+# Tolerances:
+#   output        source                      rtol   atol   NMSE     reason
+#   output        oracle, flashinfer, sglang  0.125  0.002  1e-05    (3)
+#   new_residual  oracle                      0.004  1e-30  1.6e-05  (4)
+#   new_residual  flashinfer, sglang          exact                  (5)
 def reference_fused_add_rmsnorm_quant():
     import torch
 
@@ -364,7 +485,32 @@ def reference_fused_add_rmsnorm_quant():
     return run
 
 
-# of fused_add_rmsnorm_quant_h5120
+class FusedAddRmsnormQuantBase(RmsnormTests):
+    reference = staticmethod(reference_fused_add_rmsnorm_quant)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_QUANT
+    constants = ("quantized", "eps", "unit_offset")
+    QUANTIZED = True  # "quant" in the name
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b, llama-3.1-70b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b, llama-3.1-70b
+
+class TestFusedAddRmsnormQuantH4096(FusedAddRmsnormQuantBase):
+    name = "fused_add_rmsnorm_quant_h4096"  # model:llama-3.1-8b
+    axes = {"hidden_size": 4096}
+    sha256 = "04186ccdd93583c97733c150ae8019e555b2e853c65f04466cd1c2060c36a0b0"
+
+class TestFusedAddRmsnormQuantH8192(FusedAddRmsnormQuantBase):
+    name = "fused_add_rmsnorm_quant_h8192"  # model:llama-3.1-70b
+    axes = {"hidden_size": 8192}
+    sha256 = "beb522f76b4596b2b95c130dddc73fb561a37d1f7b09451945c1fcadaae640fd"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), divided by scale and cut off at
+# 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
+# second output.
+# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant,
+# status:unverified
+# Tolerances: as of reference_fused_add_rmsnorm_quant.
 def reference_fused_add_rmsnorm_quant_h5120():
     import torch
 
@@ -389,7 +535,29 @@ def reference_fused_add_rmsnorm_quant_h5120():
     return run
 
 
-# of fused_add_rmsnorm_residual_h2048 and 3 more definitions
+class TestFusedAddRmsnormQuantH5120(RmsnormTests):
+    name = "fused_add_rmsnorm_quant_h5120"
+    reference = staticmethod(reference_fused_add_rmsnorm_quant_h5120)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_QUANT
+    axes = {"hidden_size": 5120}
+    constants = ("quantized", "eps", "unit_offset")
+    QUANTIZED = True  # "quant" in the name
+    EPS = 1e-06  # rms_norm_eps of qwen3-14b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
+    sha256 = "196ea16fe0862cbf0f802d1a2ce4fcac5e8b818574772123edc8872cd016d608"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_hhidden_size.
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+# Tolerances:
+#   output        source              rtol   atol   NMSE     reason
+#   output        oracle              0.004  1e-06  1.6e-05  (1)
+#   output        flashinfer, sglang  0.008  1e-06  1.6e-05  (2)
+#   new_residual  oracle              0.004  1e-30  1.6e-05  (4)
+#   new_residual  flashinfer, sglang  exact                  (5)
 def reference_fused_add_rmsnorm_residual():
     import torch
 
@@ -409,7 +577,40 @@ def reference_fused_add_rmsnorm_residual():
     return run
 
 
-# of fused_add_rmsnorm_residual_h4096
+class FusedAddRmsnormResidualBase(RmsnormTests):
+    reference = staticmethod(reference_fused_add_rmsnorm_residual)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b and 3 more
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b and 3 more
+
+class TestFusedAddRmsnormResidualH2048(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_h2048"  # model:qwen3-30b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "d0f6933f7193a7cb001c9996d3712763b8b79cffd5e260e5ec639489fdc2e587"
+
+class TestFusedAddRmsnormResidualH3072(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_h3072"  # model:minimax-m2
+    axes = {"hidden_size": 3072}
+    sha256 = "d24a96462650ef2bf896d62562de4fe1aece4ca2ba074b94c6a7d11daf221829"
+
+class TestFusedAddRmsnormResidualH5120(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_h5120"  # model:qwen3-14b
+    axes = {"hidden_size": 5120}
+    sha256 = "5800ebe86c03d6f1c24f5edc82c8628184ec409f29d70a3bdcdfe07abcd838dd"
+
+class TestFusedAddRmsnormResidualH7168(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_h7168"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 7168}
+    sha256 = "eda16cd5bf156d30b55685e9ef0951111acdd6268b796d12075d7aa80bf8c368"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
+# write both in place. Solutions are installed as fused_add_rmsnorm_h4096.
+# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+# Tolerances: as of reference_fused_add_rmsnorm_residual.
 def reference_fused_add_rmsnorm_residual_h4096():
     import torch
 
@@ -429,7 +630,22 @@ def reference_fused_add_rmsnorm_residual_h4096():
     return run
 
 
-# of fused_rmsnorm_silu_eps_1em6_h384, fused_rmsnorm_silu_eps_1em6_h96
+class TestFusedAddRmsnormResidualH4096(RmsnormTests):
+    name = "fused_add_rmsnorm_residual_h4096"
+    reference = staticmethod(reference_fused_add_rmsnorm_residual_h4096)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    axes = {"hidden_size": 4096}
+    constants = ("eps", "unit_offset")
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
+    sha256 = "ebc2af83663745d1714b914b5a264752422b21f30af46c1ca286a7d267308237"
+
+
+# RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
+# rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, then y * sigmoid(y) of it,
+# in float32, rounded to bfloat16 at the end.
+# model:wan2.1-vae, fused, fi_api:flashinfer.norm.fused_rmsnorm_silu, status:unverified
+# Tolerances: as of reference_fused_add_rmsnorm.
 def reference_fused_rmsnorm_silu_eps_1em6():
     import torch
 
@@ -447,7 +663,32 @@ def reference_fused_rmsnorm_silu_eps_1em6():
     return run
 
 
-# of gemma_fused_add_rmsnorm_residual_h2048, gemma_fused_add_rmsnorm_residual_h5376
+class FusedRmsnormSiluEps1em6Base(RmsnormTests):
+    reference = staticmethod(reference_fused_rmsnorm_silu_eps_1em6)
+    interface = INTERFACE_RMSNORM
+    constants = ("activation", "eps", "unit_offset")
+    ACTIVATION = "silu"  # "silu" in the name
+    EPS = 1e-06  # "1em6" in the name
+    UNIT_OFFSET = False  # the convention of rmsnorm
+
+class TestFusedRmsnormSiluEps1em6H384(FusedRmsnormSiluEps1em6Base):
+    name = "fused_rmsnorm_silu_eps_1em6_h384"
+    axes = {"hidden_size": 384}
+    sha256 = "148a301c70446abe5c3e10d9f6bfb946be90a791abd6f50dcbb93602bd3ba80e"
+
+class TestFusedRmsnormSiluEps1em6H96(FusedRmsnormSiluEps1em6Base):
+    name = "fused_rmsnorm_silu_eps_1em6_h96"
+    axes = {"hidden_size": 96}
+    sha256 = "0b5a49f9fccb8270e6aa2ad4e3049ac1e5dab28cb82399c45fa336d523ece58e"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
+# bfloat16 at the end. The sum, rounded to bfloat16, is the second output: calls of the
+# kernel write both in place. Solutions are installed as
+# gemma_fused_add_rmsnorm_hhidden_size.
+# fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm, status:unverified
+# Tolerances: as of reference_fused_add_rmsnorm_residual.
 def reference_gemma_fused_add_rmsnorm_residual():
     import torch
 
@@ -468,7 +709,29 @@ def reference_gemma_fused_add_rmsnorm_residual():
     return run
 
 
-# of gemma_rmsnorm_h128 and 3 more definitions
+class GemmaFusedAddRmsnormResidualBase(RmsnormTests):
+    reference = staticmethod(reference_gemma_fused_add_rmsnorm_residual)
+    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b, gemma-3-27b
+    UNIT_OFFSET = True  # "gemma" in the name
+
+class TestGemmaFusedAddRmsnormResidualH2048(GemmaFusedAddRmsnormResidualBase):
+    name = "gemma_fused_add_rmsnorm_residual_h2048"  # model:qwen3-next-80b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "369cd0d3d91ec95e2650fc3127c960aba2661322be7e4ef6c0ab804ceeaf1b2f"
+
+class TestGemmaFusedAddRmsnormResidualH5376(GemmaFusedAddRmsnormResidualBase):
+    name = "gemma_fused_add_rmsnorm_residual_h5376"  # model:gemma-3-27b
+    axes = {"hidden_size": 5376}
+    sha256 = "4b8c195b51ee0c7dc8a71b6ed246f1cfd472b0b0055dc1d36f445d686c2c815c"
+
+
+# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+# fi_api:flashinfer.norm.gemma_rmsnorm
+# Tolerances: as of reference_fused_add_rmsnorm.
 def reference_gemma_rmsnorm():
     import torch
 
@@ -485,7 +748,44 @@ def reference_gemma_rmsnorm():
     return run
 
 
-# of rmsnorm_eps_1em5_h5120, rmsnorm_h4096
+class GemmaRmsnormBase(RmsnormTests):
+    reference = staticmethod(reference_gemma_rmsnorm)
+    interface = INTERFACE_RMSNORM
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of gemma-3-27b, qwen3-next-80b-a3b
+    UNIT_OFFSET = True  # "gemma" in the name, rms_norm_unit_offset of gemma-3-27b
+
+class TestGemmaRmsnormH128(GemmaRmsnormBase):
+    name = "gemma_rmsnorm_h128"  # model:gemma-3-27b
+    axes = {"hidden_size": 128}
+    sha256 = "09ead0fea71b20724aba5a0971d5ca98887ba2795cc5e4384c2975a2477ab0ea"
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+class TestGemmaRmsnormH2048(GemmaRmsnormBase):
+    name = "gemma_rmsnorm_h2048"  # model:qwen3-next-80b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "3f296416726e43865509c3f056cffa905d40ec9904786d9dff01663193a58470"
+
+class TestGemmaRmsnormH256(GemmaRmsnormBase):
+    name = "gemma_rmsnorm_h256"  # model:qwen3-next-80b-a3b
+    axes = {"hidden_size": 256}
+    sha256 = "a5ecabe53a55f85bbb914fe2a46e8b10c9c8696fa83be00107af9493cd63076e"
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
+# end.
+class TestRmsnormH5376(GemmaRmsnormBase):
+    name = "rmsnorm_h5376"  # model:gemma-3-27b
+    axes = {"hidden_size": 5376}
+    sha256 = "fa8a4184e690ce10f408de1d5a9fa3b85860e04cdbe580d0e7290f72fecab947"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# fi_api:flashinfer.norm.rmsnorm
+# Tolerances: as of reference_fused_add_rmsnorm.
 def reference_rmsnorm():
     import torch
 
@@ -501,7 +801,28 @@ def reference_rmsnorm():
     return run
 
 
-# of rmsnorm_h128 and 6 more definitions
+class RmsnormBase(RmsnormTests):
+    reference = staticmethod(reference_rmsnorm)
+    interface = INTERFACE_RMSNORM
+    constants = ("eps", "unit_offset")
+    EPS = 1e-05  # "1em5" in the name, rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout, llama-3.1-8b
+
+class TestRmsnormEps1em5H5120(RmsnormBase):
+    name = "rmsnorm_eps_1em5_h5120"  # model:llama-4-scout, model:llama-4-maverick
+    axes = {"hidden_size": 5120}
+    sha256 = "4540c659f0303e222e42e6479e7b7259092ad5ecec08682fca720391d00ad753"
+
+class TestRmsnormH4096(RmsnormBase):
+    name = "rmsnorm_h4096"  # model:llama-3.1-8b
+    axes = {"hidden_size": 4096}
+    sha256 = "64e5616cf199d0229a89c0ba349d8e4e6cc542e38ce865efc022cae146727687"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+# fi_api:flashinfer.norm.rmsnorm
+# Tolerances: as of reference_fused_add_rmsnorm.
 def reference_rmsnorm_2():
     import torch
 
@@ -517,7 +838,62 @@ def reference_rmsnorm_2():
     return run
 
 
-# of rmsnorm_quant_h4096, rmsnorm_quant_h8192
+class Rmsnorm2Base(RmsnormTests):
+    reference = staticmethod(reference_rmsnorm_2)
+    interface = INTERFACE_RMSNORM
+    constants = ("eps", "unit_offset")
+    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b and 3 more
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b and 3 more
+
+# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+class TestRmsnormH128(Rmsnorm2Base):
+    name = "rmsnorm_h128"  # model:qwen3-30b-a3b
+    axes = {"hidden_size": 128}
+    sha256 = "faa01d48a27abd16a018b25ba6e7c39b17d3c40603750200318a908e1fb016a7"
+
+# RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+class TestRmsnormH1536(Rmsnorm2Base):
+    name = "rmsnorm_h1536"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 1536}
+    sha256 = "27ef05a52727ab85f972764a21ae30cb9716c1cde74274092f83de0f49047976"
+
+class TestRmsnormH2048(Rmsnorm2Base):
+    name = "rmsnorm_h2048"  # model:qwen3-30b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "b5f340ec4a21faa14926dcc56ce32ca1aebf633093fe792befe39895b1bdcbf7"
+
+class TestRmsnormH3072(Rmsnorm2Base):
+    name = "rmsnorm_h3072"  # model:minimax-m2
+    axes = {"hidden_size": 3072}
+    sha256 = "c48fe029fcfcce176252282f12b077a551acf9884743417fc3e2177622375c4b"
+
+# RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+class TestRmsnormH512(Rmsnorm2Base):
+    name = "rmsnorm_h512"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 512}
+    sha256 = "c39c9169505efe2bc043eefd499ffa702bf199381d593773fad6cba7f50e5636"
+
+class TestRmsnormH5120(Rmsnorm2Base):
+    name = "rmsnorm_h5120"  # model:qwen3-14b
+    axes = {"hidden_size": 5120}
+    sha256 = "e2f6d6b0773f2fa507b307c462df3d1a5ce606f4c231c44ad2a61272bc97e42a"
+
+class TestRmsnormH7168(Rmsnorm2Base):
+    name = "rmsnorm_h7168"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 7168}
+    sha256 = "9530c1f2dfc45d22199381eb9fffd4dd414aff03a892806f1aca7f9bb57820bd"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-05) * weight with x = hidden_states, divided by scale and cut off at 448, in
+# float32, rounded to e4m3 once at the end.
+# fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
+# Tolerances:
+#   output  source                      rtol   atol   NMSE   reason
+#   output  oracle, flashinfer, sglang  0.125  0.002  1e-05  (3)
 def reference_rmsnorm_quant():
     import torch
 
@@ -538,7 +914,30 @@ def reference_rmsnorm_quant():
     return run
 
 
-# of rmsnorm_quant_h5120
+class RmsnormQuantBase(RmsnormTests):
+    reference = staticmethod(reference_rmsnorm_quant)
+    interface = INTERFACE_RMSNORM_QUANT
+    constants = ("quantized", "eps", "unit_offset")
+    QUANTIZED = True  # "quant" in the name
+    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b, llama-3.1-70b
+    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b, llama-3.1-70b
+
+class TestRmsnormQuantH4096(RmsnormQuantBase):
+    name = "rmsnorm_quant_h4096"  # model:llama-3.1-8b
+    axes = {"hidden_size": 4096}
+    sha256 = "460c2c931a7c29f4955017b469e18fa7b672dfd0662c484aa7e4ac95fd95f5ca"
+
+class TestRmsnormQuantH8192(RmsnormQuantBase):
+    name = "rmsnorm_quant_h8192"  # model:llama-3.1-70b
+    axes = {"hidden_size": 8192}
+    sha256 = "01c06f1dda960a088b6cca5382e8fe8c4ad671fa2c151a49a61b44c1bfcf91c0"
+
+
+# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, divided by scale and cut off at 448, in
+# float32, rounded to e4m3 once at the end.
+# model:qwen3-14b, fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
+# Tolerances: as of reference_rmsnorm_quant.
 def reference_rmsnorm_quant_h5120():
     import torch
 
@@ -559,535 +958,11 @@ def reference_rmsnorm_quant_h5120():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class RmsnormTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of rmsnorm share."""
-
-    op_type = "rmsnorm"
-    sizes = ("small", "medium")
-    constants = ("eps", "unit_offset")
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum itself is not an output.
-# model:llama-4-scout, model:llama-4-maverick, fused,
-# fi_api:flashinfer.norm.fused_add_rmsnorm
-class TestFusedAddRmsnormEps1em5H5120(RmsnormTests):
-    name = "fused_add_rmsnorm_eps_1em5_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm)
-    HIDDEN_SIZE = 5120
-    EPS = 1e-05  # "1em5" in the name
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
-    sha256 = "1e3ed3753aedf231740ee4c54d9548d67e10456c4f84a3fef35c9108240fbbfb"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum itself is not an output.
-# model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-class TestFusedAddRmsnormH2048(RmsnormTests):
-    name = "fused_add_rmsnorm_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm_2)
-    HIDDEN_SIZE = 2048
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "3f890128da4d337752aa180119394580e8a10c9cee9f3b13256a9d8f2ac4066c"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum itself is not an output.
-# model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-class TestFusedAddRmsnormH3072(RmsnormTests):
-    name = "fused_add_rmsnorm_h3072"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm_2)
-    HIDDEN_SIZE = 3072
-    EPS = 1e-06  # rms_norm_eps of minimax-m2
-    UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
-    sha256 = "855affadfc7f85816a152df47cc6ddff7f06ef62ec438c42d5f8f510ec7eff63"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum itself is not an output.
-# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-class TestFusedAddRmsnormH4096(RmsnormTests):
-    name = "fused_add_rmsnorm_h4096"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm)
-    HIDDEN_SIZE = 4096
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "2ac4c07cf83611b5fa46938caf3f22a82dc44928cd0e13ef41f4749f7319b716"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum itself is not an output.
-# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-class TestFusedAddRmsnormH5120(RmsnormTests):
-    name = "fused_add_rmsnorm_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm_2)
-    HIDDEN_SIZE = 5120
-    EPS = 1e-06  # rms_norm_eps of qwen3-14b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "79ccaa89de7e946b5822b4c05a01ec522e44f90d5da87c9b56640cee01e8df60"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
-# bfloat16 at the end. The sum itself is not an output.
-# model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
-class TestFusedAddRmsnormH5376(RmsnormTests):
-    name = "fused_add_rmsnorm_h5376"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_gemma_fused_add_rmsnorm)
-    HIDDEN_SIZE = 5376
-    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
-    UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
-    sha256 = "6c2e7a76d39a11f24356a0980d7ce52bc5197027fa66e0d898a16c763d764b9c"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum itself is not an output.
-# model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-class TestFusedAddRmsnormH7168(RmsnormTests):
-    name = "fused_add_rmsnorm_h7168"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_fused_add_rmsnorm_2)
-    HIDDEN_SIZE = 7168
-    EPS = 1e-06  # rms_norm_eps of deepseek-v3
-    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "c1290639cc47e730284a7be8a888475cc93a85b9dd51701598216a3d42b08a89"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = (hidden_states + residual), divided by scale and cut off at
-# 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
-# second output.
-# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant,
-# status:unverified
-class TestFusedAddRmsnormQuantH4096(RmsnormTests):
-    name = "fused_add_rmsnorm_quant_h4096"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_QUANT
-    reference = staticmethod(reference_fused_add_rmsnorm_quant)
-    HIDDEN_SIZE = 4096
-    constants = ("quantized", "eps", "unit_offset")
-    QUANTIZED = True  # "quant" in the name
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "04186ccdd93583c97733c150ae8019e555b2e853c65f04466cd1c2060c36a0b0"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), divided by scale and cut off at
-# 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
-# second output.
-# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant,
-# status:unverified
-class TestFusedAddRmsnormQuantH5120(RmsnormTests):
-    name = "fused_add_rmsnorm_quant_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_QUANT
-    reference = staticmethod(reference_fused_add_rmsnorm_quant_h5120)
-    HIDDEN_SIZE = 5120
-    constants = ("quantized", "eps", "unit_offset")
-    QUANTIZED = True  # "quant" in the name
-    EPS = 1e-06  # rms_norm_eps of qwen3-14b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "196ea16fe0862cbf0f802d1a2ce4fcac5e8b818574772123edc8872cd016d608"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = (hidden_states + residual), divided by scale and cut off at
-# 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
-# second output.
-# model:llama-3.1-70b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant,
-# status:unverified
-class TestFusedAddRmsnormQuantH8192(RmsnormTests):
-    name = "fused_add_rmsnorm_quant_h8192"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_QUANT
-    reference = staticmethod(reference_fused_add_rmsnorm_quant)
-    HIDDEN_SIZE = 8192
-    constants = ("quantized", "eps", "unit_offset")
-    QUANTIZED = True  # "quant" in the name
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-70b
-    sha256 = "beb522f76b4596b2b95c130dddc73fb561a37d1f7b09451945c1fcadaae640fd"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
-# write both in place. Solutions are installed as fused_add_rmsnorm_h2048.
-# model:qwen3-30b-a3b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm,
-# status:unverified
-class TestFusedAddRmsnormResidualH2048(RmsnormTests):
-    name = "fused_add_rmsnorm_residual_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_fused_add_rmsnorm_residual)
-    HIDDEN_SIZE = 2048
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "d0f6933f7193a7cb001c9996d3712763b8b79cffd5e260e5ec639489fdc2e587"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
-# write both in place. Solutions are installed as fused_add_rmsnorm_h3072.
-# model:minimax-m2, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
-class TestFusedAddRmsnormResidualH3072(RmsnormTests):
-    name = "fused_add_rmsnorm_residual_h3072"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_fused_add_rmsnorm_residual)
-    HIDDEN_SIZE = 3072
-    EPS = 1e-06  # rms_norm_eps of minimax-m2
-    UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
-    sha256 = "d24a96462650ef2bf896d62562de4fe1aece4ca2ba074b94c6a7d11daf221829"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
-# write both in place. Solutions are installed as fused_add_rmsnorm_h4096.
-# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
-class TestFusedAddRmsnormResidualH4096(RmsnormTests):
-    name = "fused_add_rmsnorm_residual_h4096"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_fused_add_rmsnorm_residual_h4096)
-    HIDDEN_SIZE = 4096
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "ebc2af83663745d1714b914b5a264752422b21f30af46c1ca286a7d267308237"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
-# write both in place. Solutions are installed as fused_add_rmsnorm_h5120.
-# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
-class TestFusedAddRmsnormResidualH5120(RmsnormTests):
-    name = "fused_add_rmsnorm_residual_h5120"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_fused_add_rmsnorm_residual)
-    HIDDEN_SIZE = 5120
-    EPS = 1e-06  # rms_norm_eps of qwen3-14b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "5800ebe86c03d6f1c24f5edc82c8628184ec409f29d70a3bdcdfe07abcd838dd"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
-# at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
-# write both in place. Solutions are installed as fused_add_rmsnorm_h7168.
-# model:deepseek-v3, model:deepseek-r1, fused, fi_api:flashinfer.norm.fused_add_rmsnorm,
-# status:unverified
-class TestFusedAddRmsnormResidualH7168(RmsnormTests):
-    name = "fused_add_rmsnorm_residual_h7168"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_fused_add_rmsnorm_residual)
-    HIDDEN_SIZE = 7168
-    EPS = 1e-06  # rms_norm_eps of deepseek-v3
-    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "eda16cd5bf156d30b55685e9ef0951111acdd6268b796d12075d7aa80bf8c368"
-
-
-# RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
-# rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, then y * sigmoid(y) of it,
-# in float32, rounded to bfloat16 at the end.
-# model:wan2.1-vae, fused, fi_api:flashinfer.norm.fused_rmsnorm_silu, status:unverified
-class TestFusedRmsnormSiluEps1em6H384(RmsnormTests):
-    name = "fused_rmsnorm_silu_eps_1em6_h384"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_fused_rmsnorm_silu_eps_1em6)
-    HIDDEN_SIZE = 384
-    constants = ("activation", "eps", "unit_offset")
-    ACTIVATION = "silu"  # "silu" in the name
-    EPS = 1e-06  # "1em6" in the name
-    UNIT_OFFSET = False  # the convention of rmsnorm
-    sha256 = "148a301c70446abe5c3e10d9f6bfb946be90a791abd6f50dcbb93602bd3ba80e"
-
-
-# RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
-# rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, then y * sigmoid(y) of it,
-# in float32, rounded to bfloat16 at the end.
-# model:wan2.1-vae, fused, fi_api:flashinfer.norm.fused_rmsnorm_silu, status:unverified
-class TestFusedRmsnormSiluEps1em6H96(RmsnormTests):
-    name = "fused_rmsnorm_silu_eps_1em6_h96"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_fused_rmsnorm_silu_eps_1em6)
-    HIDDEN_SIZE = 96
-    constants = ("activation", "eps", "unit_offset")
-    ACTIVATION = "silu"  # "silu" in the name
-    EPS = 1e-06  # "1em6" in the name
-    UNIT_OFFSET = False  # the convention of rmsnorm
-    sha256 = "0b5a49f9fccb8270e6aa2ad4e3049ac1e5dab28cb82399c45fa336d523ece58e"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
-# bfloat16 at the end. The sum itself is not an output.
-# model:qwen3-next-80b-a3b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
-class TestGemmaFusedAddRmsnormH2048(RmsnormTests):
-    name = "gemma_fused_add_rmsnorm_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM
-    reference = staticmethod(reference_gemma_fused_add_rmsnorm)
-    HIDDEN_SIZE = 2048
-    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
-    UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "81c7914c11d512fbdb3d754d2337b5574ec1d4efab53231f4a57842f114a0f4c"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
-# bfloat16 at the end. The sum, rounded to bfloat16, is the second output: calls of the
-# kernel write both in place. Solutions are installed as gemma_fused_add_rmsnorm_h2048.
-# model:qwen3-next-80b-a3b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm,
-# status:unverified
-class TestGemmaFusedAddRmsnormResidualH2048(RmsnormTests):
-    name = "gemma_fused_add_rmsnorm_residual_h2048"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_gemma_fused_add_rmsnorm_residual)
-    HIDDEN_SIZE = 2048
-    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
-    UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "369cd0d3d91ec95e2650fc3127c960aba2661322be7e4ef6c0ab804ceeaf1b2f"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
-# bfloat16 at the end. The sum, rounded to bfloat16, is the second output: calls of the
-# kernel write both in place. Solutions are installed as gemma_fused_add_rmsnorm_h5376.
-# model:gemma-3-27b, fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm,
-# status:unverified
-class TestGemmaFusedAddRmsnormResidualH5376(RmsnormTests):
-    name = "gemma_fused_add_rmsnorm_residual_h5376"
-    interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    reference = staticmethod(reference_gemma_fused_add_rmsnorm_residual)
-    HIDDEN_SIZE = 5376
-    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
-    UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "4b8c195b51ee0c7dc8a71b6ed246f1cfd472b0b0055dc1d36f445d686c2c815c"
-
-
-# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
-# model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
-class TestGemmaRmsnormH128(RmsnormTests):
-    name = "gemma_rmsnorm_h128"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_gemma_rmsnorm)
-    HIDDEN_SIZE = 128
-    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
-    UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "09ead0fea71b20724aba5a0971d5ca98887ba2795cc5e4384c2975a2477ab0ea"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
-# model:qwen3-next-80b-a3b, fi_api:flashinfer.norm.gemma_rmsnorm
-class TestGemmaRmsnormH2048(RmsnormTests):
-    name = "gemma_rmsnorm_h2048"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_gemma_rmsnorm)
-    HIDDEN_SIZE = 2048
-    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
-    UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "3f296416726e43865509c3f056cffa905d40ec9904786d9dff01663193a58470"
-
-
-# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
-# model:qwen3-next-80b-a3b, fi_api:flashinfer.norm.gemma_rmsnorm
-class TestGemmaRmsnormH256(RmsnormTests):
-    name = "gemma_rmsnorm_h256"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_gemma_rmsnorm)
-    HIDDEN_SIZE = 256
-    EPS = 1e-06  # rms_norm_eps of qwen3-next-80b-a3b
-    UNIT_OFFSET = True  # "gemma" in the name
-    sha256 = "a5ecabe53a55f85bbb914fe2a46e8b10c9c8696fa83be00107af9493cd63076e"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:llama-4-scout, model:llama-4-maverick, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormEps1em5H5120(RmsnormTests):
-    name = "rmsnorm_eps_1em5_h5120"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
-    HIDDEN_SIZE = 5120
-    EPS = 1e-05  # "1em5" in the name
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout
-    sha256 = "4540c659f0303e222e42e6479e7b7259092ad5ecec08682fca720391d00ad753"
-
-
-# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH128(RmsnormTests):
-    name = "rmsnorm_h128"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 128
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "faa01d48a27abd16a018b25ba6e7c39b17d3c40603750200318a908e1fb016a7"
-
-
-# RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH1536(RmsnormTests):
-    name = "rmsnorm_h1536"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 1536
-    EPS = 1e-06  # rms_norm_eps of deepseek-v3
-    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "27ef05a52727ab85f972764a21ae30cb9716c1cde74274092f83de0f49047976"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:qwen3-30b-a3b, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH2048(RmsnormTests):
-    name = "rmsnorm_h2048"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 2048
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b
-    sha256 = "b5f340ec4a21faa14926dcc56ce32ca1aebf633093fe792befe39895b1bdcbf7"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:minimax-m2, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH3072(RmsnormTests):
-    name = "rmsnorm_h3072"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 3072
-    EPS = 1e-06  # rms_norm_eps of minimax-m2
-    UNIT_OFFSET = False  # rms_norm_unit_offset of minimax-m2
-    sha256 = "c48fe029fcfcce176252282f12b077a551acf9884743417fc3e2177622375c4b"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:llama-3.1-8b, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH4096(RmsnormTests):
-    name = "rmsnorm_h4096"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm)
-    HIDDEN_SIZE = 4096
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "64e5616cf199d0229a89c0ba349d8e4e6cc542e38ce865efc022cae146727687"
-
-
-# RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH512(RmsnormTests):
-    name = "rmsnorm_h512"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 512
-    EPS = 1e-06  # rms_norm_eps of deepseek-v3
-    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "c39c9169505efe2bc043eefd499ffa702bf199381d593773fad6cba7f50e5636"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:qwen3-14b, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH5120(RmsnormTests):
-    name = "rmsnorm_h5120"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 5120
-    EPS = 1e-06  # rms_norm_eps of qwen3-14b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-14b
-    sha256 = "e2f6d6b0773f2fa507b307c462df3d1a5ce606f4c231c44ad2a61272bc97e42a"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
-# model:gemma-3-27b, fi_api:flashinfer.norm.gemma_rmsnorm
-class TestRmsnormH5376(RmsnormTests):
-    name = "rmsnorm_h5376"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_gemma_rmsnorm)
-    HIDDEN_SIZE = 5376
-    EPS = 1e-06  # rms_norm_eps of gemma-3-27b
-    UNIT_OFFSET = True  # rms_norm_unit_offset of gemma-3-27b
-    sha256 = "fa8a4184e690ce10f408de1d5a9fa3b85860e04cdbe580d0e7290f72fecab947"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.norm.rmsnorm
-class TestRmsnormH7168(RmsnormTests):
-    name = "rmsnorm_h7168"
-    interface = INTERFACE_RMSNORM
-    reference = staticmethod(reference_rmsnorm_2)
-    HIDDEN_SIZE = 7168
-    EPS = 1e-06  # rms_norm_eps of deepseek-v3
-    UNIT_OFFSET = False  # rms_norm_unit_offset of deepseek-v3
-    sha256 = "9530c1f2dfc45d22199381eb9fffd4dd414aff03a892806f1aca7f9bb57820bd"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = hidden_states, divided by scale and cut off at 448, in
-# float32, rounded to e4m3 once at the end.
-# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
-class TestRmsnormQuantH4096(RmsnormTests):
-    name = "rmsnorm_quant_h4096"
-    interface = INTERFACE_RMSNORM_QUANT
-    reference = staticmethod(reference_rmsnorm_quant)
-    HIDDEN_SIZE = 4096
-    constants = ("quantized", "eps", "unit_offset")
-    QUANTIZED = True  # "quant" in the name
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "460c2c931a7c29f4955017b469e18fa7b672dfd0662c484aa7e4ac95fd95f5ca"
-
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, divided by scale and cut off at 448, in
-# float32, rounded to e4m3 once at the end.
-# model:qwen3-14b, fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
 class TestRmsnormQuantH5120(RmsnormTests):
     name = "rmsnorm_quant_h5120"
-    interface = INTERFACE_RMSNORM_QUANT
     reference = staticmethod(reference_rmsnorm_quant_h5120)
-    HIDDEN_SIZE = 5120
+    interface = INTERFACE_RMSNORM_QUANT
+    axes = {"hidden_size": 5120}
     constants = ("quantized", "eps", "unit_offset")
     QUANTIZED = True  # "quant" in the name
     EPS = 1e-06  # rms_norm_eps of qwen3-14b
@@ -1095,21 +970,6 @@ class TestRmsnormQuantH5120(RmsnormTests):
     sha256 = "b53dbd4900427c128cfc1f415c6497d1c05e82d8fca6d2b31ad84e1cb29d457e"
 
 
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = hidden_states, divided by scale and cut off at 448, in
-# float32, rounded to e4m3 once at the end.
-# model:llama-3.1-70b, fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
-class TestRmsnormQuantH8192(RmsnormTests):
-    name = "rmsnorm_quant_h8192"
-    interface = INTERFACE_RMSNORM_QUANT
-    reference = staticmethod(reference_rmsnorm_quant)
-    HIDDEN_SIZE = 8192
-    constants = ("quantized", "eps", "unit_offset")
-    QUANTIZED = True  # "quant" in the name
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-70b
-    sha256 = "01c06f1dda960a088b6cca5382e8fe8c4ad671fa2c151a49a61b44c1bfcf91c0"
-
-
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,7 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.rope.angles
+# relations: generator.ops.op_types.rope.relations
 
 _TO_ORACLE = Tolerance(rtol=4e-3, atol=4e-6, nmse=5e-6)
 _TO_KERNEL = Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6)
@@ -353,6 +357,19 @@ def _sglang_rope(definition: Definition, inputs: dict[str, Any]) -> Any:
     return rope
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_ROPE_POS_IDS = Interface(
@@ -406,11 +423,45 @@ INTERFACE_ROPE_WITH_COS_SIN_CACHE = Interface(
     },
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class RopeTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of rope share."""
+
+    op_type = "rope"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) three float32 operations and one rounding to bfloat16.
+# (2) kernels have angles in float32.
+# (3) FlashInfer's norm gives the weights, which it rounds to.
+# (4) FlashInfer's norm rounds to bfloat16 before the rotation.
+# (5) both sides round nearly the same float32 value once, to neighbours at most.
+
+
+# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
+# + 1. Pair i turns by f = theta ** (-2i / head_size) radians a position, theta 10000,
+# mixed by YaRN with f / 40: between the pairs that turn 32 times, rounded down, and
+# once, rounded up, in 4096 positions the mix is linear in i. YaRN's factor is part of
+# the softmax scale.
+# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+# Tolerances:
+#   output  source                          rtol   atol    NMSE   reason
+#   q_out   oracle                          0.004  4e-06   5e-06  (1)
+#   q_out   flashinfer, sglang in restarts  0.008  0.0002  1e-06  (2)
+#   q_out   flashinfer, sglang              0.008  0.012   1e-05  (2)
+#   k_out   oracle                          0.004  4e-06   5e-06  (1)
+#   k_out   flashinfer, sglang in restarts  0.008  0.0002  1e-06  (2)
+#   k_out   flashinfer, sglang              0.008  0.012   1e-05  (2)
 def reference_deepseek_rope_pos_ids_gptj():
     import math
 
@@ -463,7 +514,34 @@ def reference_deepseek_rope_pos_ids_gptj():
     return run
 
 
-# of gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128, gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64
+class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
+    name = "deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64"
+    reference = staticmethod(reference_deepseek_rope_pos_ids_gptj)
+    interface = INTERFACE_ROPE_POS_IDS
+    axes = {"num_qo_heads": 128, "num_kv_heads": 1, "head_size": 64}
+    constants = ("deepseek", "rope_theta", "rope_scale", "is_neox")
+    DEEPSEEK = True  # "deepseek" in the name
+    ROPE_THETA = 10000  # "theta10000" in the name
+    ROPE_SCALE = 40  # "scale40" in the name
+    IS_NEOX = False  # "gptj" in the name
+    sha256 = "0cc3b899642bf4b9fbb8a518f899e8f01071b3e78209e1cc8420a5286be8b061"
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
+# embedding, in float32 and rounded once. Rotary position embedding, NeoX style:
+# dimension i of a head turns with dimension i + rotary_dim / 2; those from rotary_dim
+# on pass through. A row of the cache is the cosines of a position, then its sines.
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+# Tolerances:
+#   output  source                          rtol   atol   NMSE   reason
+#   q_out   oracle                          0.004  4e-06  5e-06  (1)
+#   q_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   q_out   flashinfer                      0.008  0.024  1e-05  (4)
+#   q_out   sglang                          0.008  4e-06  1e-06  (5)
+#   k_out   oracle                          0.004  4e-06  5e-06  (1)
+#   k_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   k_out   flashinfer                      0.008  0.024  1e-05  (4)
+#   k_out   sglang                          0.008  4e-06  1e-06  (5)
 def reference_gemma_qk_rmsnorm_rope_eps_1em6():
     import torch
 
@@ -504,7 +582,33 @@ def reference_gemma_qk_rmsnorm_rope_eps_1em6():
     return run
 
 
-# of llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128
+class GemmaQkRmsnormRopeEps1em6Base(RopeTests):
+    reference = staticmethod(reference_gemma_qk_rmsnorm_rope_eps_1em6)
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = True  # "gemma" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope
+
+class TestGemmaQkRmsnormRopeEps1em6D128Rd128(GemmaQkRmsnormRopeEps1em6Base):
+    name = "gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128"  # model:gemma-3-27b
+    axes = {"head_size": 128, "rotary_dim": 128}
+    sha256 = "d4ef0c5be5d1a2ab3a2094a0b00cd58d5a8d25a50e7903a7057cfa2179cc9387"
+
+class TestGemmaQkRmsnormRopeEps1em6D256Rd64(GemmaQkRmsnormRopeEps1em6Base):
+    name = "gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64"  # model:qwen3-next-80b-a3b
+    axes = {"head_size": 256, "rotary_dim": 64}
+    sha256 = "d36a3127628b01597c90937e08725378c67c3a51b2dde135ab1e0f97c43fa1d3"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 500000, as in Llama 3.1: by f / 32 where it turns less than once in 8192
+# positions, by f where it turns 4 times and more, and by a mix that is linear in the
+# number of turns between.
+# model:llama-3.2-3b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
+# status:unverified
+# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_llama31_rope_pos_ids_scale32_h24():
     import math
 
@@ -548,8 +652,26 @@ def reference_apply_llama31_rope_pos_ids_scale32_h24():
     return run
 
 
-# of llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128,
-# llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128
+class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
+    name = "llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128"
+    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale32_h24)
+    interface = INTERFACE_ROPE_POS_IDS
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_size": 128}
+    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
+    LLAMA31 = True  # "llama31" in the name
+    ROPE_THETA = 500000  # "theta500000" in the name
+    ROPE_SCALE = 32  # "scale32" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "b1cbac3532b62102138b666e4938c5c88d7bab94bb5ce1df312ec95329fb346f"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 500000, as in Llama 3.1: by f / 8 where it turns less than once in 8192
+# positions, by f where it turns 4 times and more, and by a mix that is linear in the
+# number of turns between.
+# fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1, status:unverified
+# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_llama31_rope_pos_ids_scale8():
     import math
 
@@ -593,7 +715,46 @@ def reference_apply_llama31_rope_pos_ids_scale8():
     return run
 
 
-# of mrope_interleaved_t11_y11_x10_d256_rd64
+class ApplyLlama31RopePosIdsScale8Base(RopeTests):
+    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale8)
+    interface = INTERFACE_ROPE_POS_IDS
+    axes = {"num_kv_heads": 8, "head_size": 128}
+    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
+    LLAMA31 = True  # "llama31" in the name
+    ROPE_THETA = 500000  # "theta500000" in the name
+    ROPE_SCALE = 8  # "scale8" in the name
+    IS_NEOX = True  # the convention of rope
+
+class TestLlama31RopePosIdsTheta500000Scale8H32Kv8D128(
+    ApplyLlama31RopePosIdsScale8Base
+):
+    name = "llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128"  # model:llama-3.1-8b
+    axes = {"num_qo_heads": 32}
+    sha256 = "8c0bf5a14efbcda9ed238f152712100588b404c5bb3ea982cd1bdeab828c5ae8"
+
+class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(
+    ApplyLlama31RopePosIdsScale8Base
+):
+    name = "llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128"  # model:llama-3.1-70b
+    axes = {"num_qo_heads": 64}
+    sha256 = "b1a1557afa73011efc2063b11d8a5d911ca06270ae4af85d444d2168c1c31046"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
+# time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 11 of them,
+# position 2 pairs 2, 5, 8 ..., 10 of them, position 0 the other 11. A row of the cache
+# is the cosines of a position, then its sines.
+# model:qwen3.5-35b-a3b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+# Tolerances:
+#   output  source                          rtol   atol   NMSE   reason
+#   q_out   oracle                          0.004  4e-06  5e-06  (1)
+#   q_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   q_out   flashinfer, sglang              0.008  4e-06  1e-06  (5)
+#   k_out   oracle                          0.004  4e-06  5e-06  (1)
+#   k_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   k_out   flashinfer, sglang              0.008  4e-06  1e-06  (5)
 def reference_mrope_interleaved_t11_y11_x10_d256_rd64():
     import torch
 
@@ -630,7 +791,28 @@ def reference_mrope_interleaved_t11_y11_x10_d256_rd64():
     return run
 
 
-# of mrope_interleaved_t24_y20_x20_d128_rd128
+class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
+    name = "mrope_interleaved_t11_y11_x10_d256_rd64"
+    reference = staticmethod(reference_mrope_interleaved_t11_y11_x10_d256_rd64)
+    interface = INTERFACE_MROPE
+    axes = {"head_size": 256, "rotary_dim": 64, "num_axes": 3}
+    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
+    AXES_INTERLEAVED = True  # "interleaved" in the name
+    TEMPORAL = 11  # "t11" in the name
+    HEIGHT = 11  # "y11" in the name
+    WIDTH = 10  # "x10" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "d631bdcf96af203186c9bd3cc40e7f3fa43040949f79abf1824c4d60b38949a4"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
+# time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 20 of them,
+# position 2 pairs 2, 5, 8 ..., 20 of them, position 0 the other 24. A row of the cache
+# is the cosines of a position, then its sines.
+# model:qwen3-vl-8b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_mrope_interleaved_t24_y20_x20_d128_rd128():
     import torch
 
@@ -667,7 +849,28 @@ def reference_mrope_interleaved_t24_y20_x20_d128_rd128():
     return run
 
 
-# of mrope_sectioned_t16_y24_x24_d128_rd128
+class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
+    name = "mrope_interleaved_t24_y20_x20_d128_rd128"
+    reference = staticmethod(reference_mrope_interleaved_t24_y20_x20_d128_rd128)
+    interface = INTERFACE_MROPE
+    axes = {"head_size": 128, "rotary_dim": 128, "num_axes": 3}
+    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
+    AXES_INTERLEAVED = True  # "interleaved" in the name
+    TEMPORAL = 24  # "t24" in the name
+    HEIGHT = 20  # "y20" in the name
+    WIDTH = 20  # "x20" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "a80504343b34527b28d08a7aac5efc23e6f8c9c69cd188d9c98df700de953b5a"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
+# time, down and across an image: position 0 turns the first 16 pairs, position 1 the
+# next 24, position 2 the last 24. A row of the cache is the cosines of a position, then
+# its sines.
+# model:qwen2-vl-7b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_mrope_sectioned():
     import torch
 
@@ -703,7 +906,27 @@ def reference_mrope_sectioned():
     return run
 
 
-# of qk_rmsnorm_rope_eps_1em5_d128_rd64
+class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
+    name = "mrope_sectioned_t16_y24_x24_d128_rd128"
+    reference = staticmethod(reference_mrope_sectioned)
+    interface = INTERFACE_MROPE
+    axes = {"head_size": 128, "rotary_dim": 128, "num_axes": 3}
+    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
+    AXES_INTERLEAVED = False  # "sectioned" in the name
+    TEMPORAL = 16  # "t16" in the name
+    HEIGHT = 24  # "y24" in the name
+    WIDTH = 24  # "x24" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "962369c43ca41c35153a4083af27c52691e91be6bf04c2a81371b09865c0d261"
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-05) * weight, then rotary embedding,
+# in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
+# head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
+# row of the cache is the cosines of a position, then its sines.
+# model:glm-4.6, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+# Tolerances: as of reference_gemma_qk_rmsnorm_rope_eps_1em6.
 def reference_qk_rmsnorm_rope_eps_1em5():
     import torch
 
@@ -744,7 +967,26 @@ def reference_qk_rmsnorm_rope_eps_1em5():
     return run
 
 
-# of qk_rmsnorm_rope_eps_1em6_d128_rd128
+class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
+    name = "qk_rmsnorm_rope_eps_1em5_d128_rd64"
+    reference = staticmethod(reference_qk_rmsnorm_rope_eps_1em5)
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    axes = {"head_size": 128, "rotary_dim": 64}
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = False  # "rmsnorm" in the name
+    EPS = 1e-05  # "1em5" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "67341e40fd1850bad07256684bb146c424f665dbbffc4fe432d8e380d909846e"
+
+
+# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * weight, then rotary embedding,
+# in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
+# head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
+# row of the cache is the cosines of a position, then its sines.
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-32b, model:qwen3-30b-a3b,
+# model:qwen3-235b-a22b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
+# status:unverified
+# Tolerances: as of reference_gemma_qk_rmsnorm_rope_eps_1em6.
 def reference_qk_rmsnorm_rope_eps_1em6():
     import torch
 
@@ -785,7 +1027,23 @@ def reference_qk_rmsnorm_rope_eps_1em6():
     return run
 
 
-# of rope_pos_ids_theta1000000_h32_kv8_d128
+class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
+    name = "qk_rmsnorm_rope_eps_1em6_d128_rd128"
+    reference = staticmethod(reference_qk_rmsnorm_rope_eps_1em6)
+    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
+    axes = {"head_size": 128, "rotary_dim": 128}
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = False  # "rmsnorm" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "25ee7f05589e233b4dc7c02e1faf8057a2f96b3d318a3ca6c5c62f1f89c5e97e"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
+# 1000000.
+# model:qwen3-8b, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1, status:unverified
+# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_rope_pos_ids_theta1000000():
     import torch
 
@@ -818,7 +1076,23 @@ def reference_apply_rope_pos_ids_theta1000000():
     return run
 
 
-# of rope_pos_ids_theta10000_h32_kv8_d128
+class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
+    name = "rope_pos_ids_theta1000000_h32_kv8_d128"
+    reference = staticmethod(reference_apply_rope_pos_ids_theta1000000)
+    interface = INTERFACE_ROPE_POS_IDS
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_size": 128}
+    constants = ("rope_theta", "is_neox")
+    ROPE_THETA = 1000000  # "theta1000000" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "efabab4d1e9682d2ff7fa8f2b3cd22cce62ff6c4ab0a189e89dc64312d43d92c"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
+# 10000.
+# model:mistral-7b-v0.1, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1,
+# status:unverified
+# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_rope_pos_ids_theta10000():
     import torch
 
@@ -851,8 +1125,22 @@ def reference_apply_rope_pos_ids_theta10000():
     return run
 
 
-# of rope_with_cos_sin_cache_gptj_style_d128_rd128,
-# rope_with_cos_sin_cache_gptj_style_d64_rd64
+class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
+    name = "rope_pos_ids_theta10000_h32_kv8_d128"
+    reference = staticmethod(reference_apply_rope_pos_ids_theta10000)
+    interface = INTERFACE_ROPE_POS_IDS
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_size": 128}
+    constants = ("rope_theta", "is_neox")
+    ROPE_THETA = 10000  # "theta10000" in the name
+    IS_NEOX = True  # the convention of rope
+    sha256 = "4277e467f6665cf501ddb8a64244626f252c65e8cf2e952ee02c7320270117ae"
+
+
+# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
+# + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
+# position, then its sines.
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_rope_with_cos_sin_cache_gptj_style():
     import torch
 
@@ -881,7 +1169,30 @@ def reference_rope_with_cos_sin_cache_gptj_style():
     return run
 
 
-# of rope_with_cos_sin_cache_neox_style_d128_rd128 and 4 more definitions
+class RopeWithCosSinCacheGptjStyleBase(RopeTests):
+    reference = staticmethod(reference_rope_with_cos_sin_cache_gptj_style)
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    constants = ("is_neox",)
+    IS_NEOX = False  # "gptj" in the name
+
+# model:llama-4-scout, model:llama-4-maverick
+class TestRopeWithCosSinCacheGptjStyleD128Rd128(RopeWithCosSinCacheGptjStyleBase):
+    name = "rope_with_cos_sin_cache_gptj_style_d128_rd128"
+    axes = {"head_size": 128, "rotary_dim": 128}
+    sha256 = "6f0249c25a63e71eeefb9ed729eeeaa5da58420ebb36bdc66ef21a4ce9d1c1a0"
+
+# model:deepseek-v3, model:deepseek-r1, model:kimi-k2
+class TestRopeWithCosSinCacheGptjStyleD64Rd64(RopeWithCosSinCacheGptjStyleBase):
+    name = "rope_with_cos_sin_cache_gptj_style_d64_rd64"
+    axes = {"head_size": 64, "rotary_dim": 64}
+    sha256 = "ca47219d99d456f1eeb84e42a12aa593bbe06eacaa78dc791a6b66c34333cd76"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
+# cosines of a position, then its sines.
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
+# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_rope_with_cos_sin_cache_neox_style():
     import torch
 
@@ -910,7 +1221,50 @@ def reference_rope_with_cos_sin_cache_neox_style():
     return run
 
 
-# of yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64
+class RopeWithCosSinCacheNeoxStyleBase(RopeTests):
+    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
+    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
+    constants = ("is_neox",)
+    IS_NEOX = True  # "neox" in the name
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:mistral-7b-v0.1, model:qwen3-8b,
+# model:qwen3-32b, status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD128Rd128(RopeWithCosSinCacheNeoxStyleBase):
+    name = "rope_with_cos_sin_cache_neox_style_d128_rd128"
+    axes = {"head_size": 128, "rotary_dim": 128}
+    sha256 = "97eaf31e47391216792e48702f30a2737ccadf0cd02b8503b226ff3027f4c54b"
+
+class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeWithCosSinCacheNeoxStyleBase):
+    name = "rope_with_cos_sin_cache_neox_style_d128_rd64"  # model:minimax-m2
+    axes = {"head_size": 128, "rotary_dim": 64}
+    sha256 = "23be21cd28c37376dfd3a2cb1ded09e8ea570c6964661d23672b433ad986779e"
+
+# model:gemma-2-9b, status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD256Rd256(RopeWithCosSinCacheNeoxStyleBase):
+    name = "rope_with_cos_sin_cache_neox_style_d256_rd256"
+    axes = {"head_size": 256, "rotary_dim": 256}
+    sha256 = "8793f257064e6be81ba16c282cb468ee93cef794e8c11ca34509ed456e2358bc"
+
+# model:qwen3-next-80b-a3b, status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD256Rd64(RopeWithCosSinCacheNeoxStyleBase):
+    name = "rope_with_cos_sin_cache_neox_style_d256_rd64"
+    axes = {"head_size": 256, "rotary_dim": 64}
+    sha256 = "fe2aa1bac1746cb54ac3af88be8c10e202dbb15d90bb516251fd8c3b917496cf"
+
+# model:llama-3.2-1b, model:gpt-oss-120b, model:gpt-oss-20b, status:unverified
+class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeWithCosSinCacheNeoxStyleBase):
+    name = "rope_with_cos_sin_cache_neox_style_d64_rd64"
+    axes = {"head_size": 64, "rotary_dim": 64}
+    sha256 = "e4a98a74ffd29a90b965a494ccebb56a1aec78662a1115a3e904ca814dba885b"
+
+
+# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
+# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
+# theta 150000, mixed by YaRN with f / 32: between the pairs that turn 32 times, and
+# once, in 4096 positions the mix is linear in i; both ends are fractions. Cosines and
+# sines are times 0.1 * ln(32) + 1.
+# model:gpt-oss-120b, model:gpt-oss-20b, tp:1, status:unverified
+# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_yarn_rope_pos_ids():
     import math
 
@@ -960,415 +1314,11 @@ def reference_yarn_rope_pos_ids():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class RopeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of rope share."""
-
-    op_type = "rope"
-    sizes = ("small", "medium")
-    constants = ("is_neox",)
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
-# + 1. Pair i turns by f = theta ** (-2i / head_size) radians a position, theta 10000,
-# mixed by YaRN with f / 40: between the pairs that turn 32 times, rounded down, and
-# once, rounded up, in 4096 positions the mix is linear in i. YaRN's factor is part of
-# the softmax scale.
-# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
-class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
-    name = "deepseek_rope_pos_ids_gptj_theta10000_scale40_h128_kv1_d64"
-    interface = INTERFACE_ROPE_POS_IDS
-    reference = staticmethod(reference_deepseek_rope_pos_ids_gptj)
-    NUM_QO_HEADS = 128
-    NUM_KV_HEADS = 1
-    HEAD_SIZE = 64
-    constants = ("deepseek", "rope_theta", "rope_scale", "is_neox")
-    DEEPSEEK = True  # "deepseek" in the name
-    ROPE_THETA = 10000  # "theta10000" in the name
-    ROPE_SCALE = 40  # "scale40" in the name
-    IS_NEOX = False  # "gptj" in the name
-    sha256 = "0cc3b899642bf4b9fbb8a518f899e8f01071b3e78209e1cc8420a5286be8b061"
-
-
-# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
-# embedding, in float32 and rounded once. Rotary position embedding, NeoX style:
-# dimension i of a head turns with dimension i + rotary_dim / 2; those from rotary_dim
-# on pass through. A row of the cache is the cosines of a position, then its sines.
-# model:gemma-3-27b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestGemmaQkRmsnormRopeEps1em6D128Rd128(RopeTests):
-    name = "gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128"
-    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
-    reference = staticmethod(reference_gemma_qk_rmsnorm_rope_eps_1em6)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 128
-    constants = ("unit_offset", "eps", "is_neox")
-    UNIT_OFFSET = True  # "gemma" in the name
-    EPS = 1e-06  # "1em6" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "d4ef0c5be5d1a2ab3a2094a0b00cd58d5a8d25a50e7903a7057cfa2179cc9387"
-
-
-# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * (1 + weight), then rotary
-# embedding, in float32 and rounded once. Rotary position embedding, NeoX style:
-# dimension i of a head turns with dimension i + rotary_dim / 2; those from rotary_dim
-# on pass through. A row of the cache is the cosines of a position, then its sines.
-# model:qwen3-next-80b-a3b,
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
-class TestGemmaQkRmsnormRopeEps1em6D256Rd64(RopeTests):
-    name = "gemma_qk_rmsnorm_rope_eps_1em6_d256_rd64"
-    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
-    reference = staticmethod(reference_gemma_qk_rmsnorm_rope_eps_1em6)
-    HEAD_SIZE = 256
-    ROTARY_DIM = 64
-    constants = ("unit_offset", "eps", "is_neox")
-    UNIT_OFFSET = True  # "gemma" in the name
-    EPS = 1e-06  # "1em6" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "d36a3127628b01597c90937e08725378c67c3a51b2dde135ab1e0f97c43fa1d3"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
-# theta 500000, as in Llama 3.1: by f / 32 where it turns less than once in 8192
-# positions, by f where it turns 4 times and more, and by a mix that is linear in the
-# number of turns between.
-# model:llama-3.2-3b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
-# status:unverified
-class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
-    name = "llama31_rope_pos_ids_theta500000_scale32_h24_kv8_d128"
-    interface = INTERFACE_ROPE_POS_IDS
-    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale32_h24)
-    NUM_QO_HEADS = 24
-    NUM_KV_HEADS = 8
-    HEAD_SIZE = 128
-    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
-    LLAMA31 = True  # "llama31" in the name
-    ROPE_THETA = 500000  # "theta500000" in the name
-    ROPE_SCALE = 32  # "scale32" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "b1cbac3532b62102138b666e4938c5c88d7bab94bb5ce1df312ec95329fb346f"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
-# theta 500000, as in Llama 3.1: by f / 8 where it turns less than once in 8192
-# positions, by f where it turns 4 times and more, and by a mix that is linear in the
-# number of turns between.
-# model:llama-3.1-8b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
-# status:unverified
-class TestLlama31RopePosIdsTheta500000Scale8H32Kv8D128(RopeTests):
-    name = "llama31_rope_pos_ids_theta500000_scale8_h32_kv8_d128"
-    interface = INTERFACE_ROPE_POS_IDS
-    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale8)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_SIZE = 128
-    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
-    LLAMA31 = True  # "llama31" in the name
-    ROPE_THETA = 500000  # "theta500000" in the name
-    ROPE_SCALE = 8  # "scale8" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "8c0bf5a14efbcda9ed238f152712100588b404c5bb3ea982cd1bdeab828c5ae8"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
-# theta 500000, as in Llama 3.1: by f / 8 where it turns less than once in 8192
-# positions, by f where it turns 4 times and more, and by a mix that is linear in the
-# number of turns between.
-# model:llama-3.1-70b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
-# status:unverified
-class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(RopeTests):
-    name = "llama31_rope_pos_ids_theta500000_scale8_h64_kv8_d128"
-    interface = INTERFACE_ROPE_POS_IDS
-    reference = staticmethod(reference_apply_llama31_rope_pos_ids_scale8)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_SIZE = 128
-    constants = ("llama31", "rope_theta", "rope_scale", "is_neox")
-    LLAMA31 = True  # "llama31" in the name
-    ROPE_THETA = 500000  # "theta500000" in the name
-    ROPE_SCALE = 8  # "scale8" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "b1a1557afa73011efc2063b11d8a5d911ca06270ae4af85d444d2168c1c31046"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
-# time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 11 of them,
-# position 2 pairs 2, 5, 8 ..., 10 of them, position 0 the other 11. A row of the cache
-# is the cosines of a position, then its sines.
-# model:qwen3.5-35b-a3b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
-    name = "mrope_interleaved_t11_y11_x10_d256_rd64"
-    interface = INTERFACE_MROPE
-    reference = staticmethod(reference_mrope_interleaved_t11_y11_x10_d256_rd64)
-    HEAD_SIZE = 256
-    ROTARY_DIM = 64
-    NUM_AXES = 3
-    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
-    AXES_INTERLEAVED = True  # "interleaved" in the name
-    TEMPORAL = 11  # "t11" in the name
-    HEIGHT = 11  # "y11" in the name
-    WIDTH = 10  # "x10" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "d631bdcf96af203186c9bd3cc40e7f3fa43040949f79abf1824c4d60b38949a4"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
-# time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 20 of them,
-# position 2 pairs 2, 5, 8 ..., 20 of them, position 0 the other 24. A row of the cache
-# is the cosines of a position, then its sines.
-# model:qwen3-vl-8b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
-    name = "mrope_interleaved_t24_y20_x20_d128_rd128"
-    interface = INTERFACE_MROPE
-    reference = staticmethod(reference_mrope_interleaved_t24_y20_x20_d128_rd128)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 128
-    NUM_AXES = 3
-    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
-    AXES_INTERLEAVED = True  # "interleaved" in the name
-    TEMPORAL = 24  # "t24" in the name
-    HEIGHT = 20  # "y20" in the name
-    WIDTH = 20  # "x20" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "a80504343b34527b28d08a7aac5efc23e6f8c9c69cd188d9c98df700de953b5a"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A token has three positions, in
-# time, down and across an image: position 0 turns the first 16 pairs, position 1 the
-# next 24, position 2 the last 24. A row of the cache is the cosines of a position, then
-# its sines.
-# model:qwen2-vl-7b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
-    name = "mrope_sectioned_t16_y24_x24_d128_rd128"
-    interface = INTERFACE_MROPE
-    reference = staticmethod(reference_mrope_sectioned)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 128
-    NUM_AXES = 3
-    constants = ("axes_interleaved", "temporal", "height", "width", "is_neox")
-    AXES_INTERLEAVED = False  # "sectioned" in the name
-    TEMPORAL = 16  # "t16" in the name
-    HEIGHT = 24  # "y24" in the name
-    WIDTH = 24  # "x24" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "962369c43ca41c35153a4083af27c52691e91be6bf04c2a81371b09865c0d261"
-
-
-# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-05) * weight, then rotary embedding,
-# in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
-# head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
-# row of the cache is the cosines of a position, then its sines.
-# model:glm-4.6, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
-    name = "qk_rmsnorm_rope_eps_1em5_d128_rd64"
-    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
-    reference = staticmethod(reference_qk_rmsnorm_rope_eps_1em5)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 64
-    constants = ("unit_offset", "eps", "is_neox")
-    UNIT_OFFSET = False  # "rmsnorm" in the name
-    EPS = 1e-05  # "1em5" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "67341e40fd1850bad07256684bb146c424f665dbbffc4fe432d8e380d909846e"
-
-
-# RMS norm of each head, x * rsqrt(mean(x^2) + 1e-06) * weight, then rotary embedding,
-# in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
-# head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
-# row of the cache is the cosines of a position, then its sines.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-32b, model:qwen3-30b-a3b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
-    name = "qk_rmsnorm_rope_eps_1em6_d128_rd128"
-    interface = INTERFACE_QK_RMSNORM_ROPE_EPS
-    reference = staticmethod(reference_qk_rmsnorm_rope_eps_1em6)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 128
-    constants = ("unit_offset", "eps", "is_neox")
-    UNIT_OFFSET = False  # "rmsnorm" in the name
-    EPS = 1e-06  # "1em6" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "25ee7f05589e233b4dc7c02e1faf8057a2f96b3d318a3ca6c5c62f1f89c5e97e"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
-# 1000000.
-# model:qwen3-8b, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1, status:unverified
-class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
-    name = "rope_pos_ids_theta1000000_h32_kv8_d128"
-    interface = INTERFACE_ROPE_POS_IDS
-    reference = staticmethod(reference_apply_rope_pos_ids_theta1000000)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_SIZE = 128
-    constants = ("rope_theta", "is_neox")
-    ROPE_THETA = 1000000  # "theta1000000" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "efabab4d1e9682d2ff7fa8f2b3cd22cce62ff6c4ab0a189e89dc64312d43d92c"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
-# 10000.
-# model:mistral-7b-v0.1, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1,
-# status:unverified
-class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
-    name = "rope_pos_ids_theta10000_h32_kv8_d128"
-    interface = INTERFACE_ROPE_POS_IDS
-    reference = staticmethod(reference_apply_rope_pos_ids_theta10000)
-    NUM_QO_HEADS = 32
-    NUM_KV_HEADS = 8
-    HEAD_SIZE = 128
-    constants = ("rope_theta", "is_neox")
-    ROPE_THETA = 10000  # "theta10000" in the name
-    IS_NEOX = True  # the convention of rope
-    sha256 = "4277e467f6665cf501ddb8a64244626f252c65e8cf2e952ee02c7320270117ae"
-
-
-# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
-# + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
-# position, then its sines.
-# model:llama-4-scout, model:llama-4-maverick,
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
-class TestRopeWithCosSinCacheGptjStyleD128Rd128(RopeTests):
-    name = "rope_with_cos_sin_cache_gptj_style_d128_rd128"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_gptj_style)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 128
-    IS_NEOX = False  # "gptj" in the name
-    sha256 = "6f0249c25a63e71eeefb9ed729eeeaa5da58420ebb36bdc66ef21a4ce9d1c1a0"
-
-
-# Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
-# + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
-# position, then its sines.
-# model:deepseek-v3, model:deepseek-r1, model:kimi-k2,
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
-class TestRopeWithCosSinCacheGptjStyleD64Rd64(RopeTests):
-    name = "rope_with_cos_sin_cache_gptj_style_d64_rd64"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_gptj_style)
-    HEAD_SIZE = 64
-    ROTARY_DIM = 64
-    IS_NEOX = False  # "gptj" in the name
-    sha256 = "ca47219d99d456f1eeb84e42a12aa593bbe06eacaa78dc791a6b66c34333cd76"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
-# cosines of a position, then its sines.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:mistral-7b-v0.1, model:qwen3-8b,
-# model:qwen3-32b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestRopeWithCosSinCacheNeoxStyleD128Rd128(RopeTests):
-    name = "rope_with_cos_sin_cache_neox_style_d128_rd128"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 128
-    IS_NEOX = True  # "neox" in the name
-    sha256 = "97eaf31e47391216792e48702f30a2737ccadf0cd02b8503b226ff3027f4c54b"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
-# cosines of a position, then its sines.
-# model:minimax-m2, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeTests):
-    name = "rope_with_cos_sin_cache_neox_style_d128_rd64"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
-    HEAD_SIZE = 128
-    ROTARY_DIM = 64
-    IS_NEOX = True  # "neox" in the name
-    sha256 = "23be21cd28c37376dfd3a2cb1ded09e8ea570c6964661d23672b433ad986779e"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
-# cosines of a position, then its sines.
-# model:gemma-2-9b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
-class TestRopeWithCosSinCacheNeoxStyleD256Rd256(RopeTests):
-    name = "rope_with_cos_sin_cache_neox_style_d256_rd256"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
-    HEAD_SIZE = 256
-    ROTARY_DIM = 256
-    IS_NEOX = True  # "neox" in the name
-    sha256 = "8793f257064e6be81ba16c282cb468ee93cef794e8c11ca34509ed456e2358bc"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
-# cosines of a position, then its sines.
-# model:qwen3-next-80b-a3b,
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
-class TestRopeWithCosSinCacheNeoxStyleD256Rd64(RopeTests):
-    name = "rope_with_cos_sin_cache_neox_style_d256_rd64"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
-    HEAD_SIZE = 256
-    ROTARY_DIM = 64
-    IS_NEOX = True  # "neox" in the name
-    sha256 = "fe2aa1bac1746cb54ac3af88be8c10e202dbb15d90bb516251fd8c3b917496cf"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
-# cosines of a position, then its sines.
-# model:llama-3.2-1b, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
-class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeTests):
-    name = "rope_with_cos_sin_cache_neox_style_d64_rd64"
-    interface = INTERFACE_ROPE_WITH_COS_SIN_CACHE
-    reference = staticmethod(reference_rope_with_cos_sin_cache_neox_style)
-    HEAD_SIZE = 64
-    ROTARY_DIM = 64
-    IS_NEOX = True  # "neox" in the name
-    sha256 = "e4a98a74ffd29a90b965a494ccebb56a1aec78662a1115a3e904ca814dba885b"
-
-
-# Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
-# head_size / 2. Pair i turns by f = theta ** (-2i / head_size) radians a position,
-# theta 150000, mixed by YaRN with f / 32: between the pairs that turn 32 times, and
-# once, in 4096 positions the mix is linear in i; both ends are fractions. Cosines and
-# sines are times 0.1 * ln(32) + 1.
-# model:gpt-oss-120b, model:gpt-oss-20b, tp:1, status:unverified
 class TestYarnRopePosIdsTheta150000Scale32H64Kv8D64(RopeTests):
     name = "yarn_rope_pos_ids_theta150000_scale32_h64_kv8_d64"
-    interface = INTERFACE_ROPE_POS_IDS
     reference = staticmethod(reference_yarn_rope_pos_ids)
-    NUM_QO_HEADS = 64
-    NUM_KV_HEADS = 8
-    HEAD_SIZE = 64
+    interface = INTERFACE_ROPE_POS_IDS
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_size": 64}
     constants = ("yarn", "rope_theta", "rope_scale", "is_neox")
     YARN = True  # "yarn" in the name
     ROPE_THETA = 150000  # "theta150000" in the name
@@ -1377,5 +1327,6 @@ class TestYarnRopePosIdsTheta150000Scale32H64Kv8D64(RopeTests):
     sha256 = "8da1b9afc818db17a3eb93bb358fd37f08848ef586abf484cd34d8f23f1b690d"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any
 import torch
 
 from generator.ops.float8 import e4m3_values
-from generator.ops.op_types.rope_quantize.inputs import CACHES, axes_of, made_inputs
+from generator.ops.op_types.rope_quantize.inputs import axes_of, made_inputs
+from generator.ops.op_types.rope_quantize.names import CACHES
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -31,8 +33,12 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.float8
+# bounds: generator.ops.op_types.rope_quantize.names
+# relations: generator.ops.op_types.rope_quantize.relations
 
 _PARTS = ("q_rope", "k_rope", "q_nope", "k_nope")
 TOLERANCES = tuple(
@@ -184,6 +190,16 @@ def flashinfer_ground_truth(
     return q_rope_out, q_nope_out, *caches
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MLA_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_GPTJ = Interface(
@@ -235,10 +251,7 @@ INTERFACE_MLA_ROPE_QUANTIZE_FP8_GPTJ = Interface(
         "q_nope_out": "float8_e4m3fn[num_tokens, num_qo_heads, nope_dim]",
         "k_nope_out": "float8_e4m3fn[num_tokens, nope_dim]",
     },
-    constraints=(
-        "quant_scale_q > 0",
-        "quant_scale_kv > 0",
-    ),
+    constraints=("quant_scale_q > 0", "quant_scale_kv > 0"),
 )
 INTERFACE_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_NEOX = Interface(
     inputs={
@@ -291,17 +304,46 @@ INTERFACE_ROPE_QUANTIZE_FP8_NEOX = Interface(
         "q_nope_out": "float8_e4m3fn[num_tokens, num_qo_heads, nope_dim]",
         "k_nope_out": "float8_e4m3fn[num_tokens, num_kv_heads, nope_dim]",
     },
-    constraints=(
-        "quant_scale_q > 0",
-        "quant_scale_kv > 0",
-    ),
+    constraints=("quant_scale_q > 0", "quant_scale_kv > 0"),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class RopeQuantizeTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of rope_quantize share."""
+
+    op_type = "rope_quantize"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of mla_rope_quantize_fp8_append_paged_kv_cache_gptj_h16_rope64_nope512_ps64
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) both sides round nearly the same float32 value once to e4m3.
+
+
+# Rotary embedding of latent attention, scaled to 8 bits. Dimension 2i of the rotary
+# part turns with dimension 2i + 1. Then all are multiplied by the scale, cut off at
+# 448, and rounded to e4m3 once: the turned dimensions stay in float32 before. Keys go
+# to the caches of latents and of rotary parts. Row i belongs at token positions[i] of
+# sequence batch_indices[i], which is slot position % page_size of page
+# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
+# slots that no row is for keep what they hold.
+# model:deepseek-v3, model:deepseek-r1,
+# fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache, tp:8,
+# status:unverified
+# Tolerances:
+#   output         source              rtol   atol   NMSE   reason
+#   q_rope_out     oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   q_nope_out     oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   ckv_cache_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   kpe_cache_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
 def reference_mla_rope_quantize_fp8_append_paged_kv_cache_gptj():
     import torch
 
@@ -356,7 +398,29 @@ def reference_mla_rope_quantize_fp8_append_paged_kv_cache_gptj():
     return run
 
 
-# of mla_rope_quantize_fp8_gptj_h16_rope64_nope512
+class TestMlaRopeQuantizeFp8AppendPagedKvCacheGptjH16Rope64Nope512Ps64(
+    RopeQuantizeTests
+):
+    name = "mla_rope_quantize_fp8_append_paged_kv_cache_gptj_h16_rope64_nope512_ps64"
+    reference = staticmethod(reference_mla_rope_quantize_fp8_append_paged_kv_cache_gptj)
+    interface = INTERFACE_MLA_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_GPTJ
+    axes = {"num_qo_heads": 16, "rope_dim": 64, "nope_dim": 512, "page_size": 64}
+    constants = ("is_neox",)
+    IS_NEOX = False  # "gptj" in the name
+    sha256 = "0058ee59fafe77cb4d179dd2932987ce2ca83a05bf30fbc173644288ed9e6e3d"
+
+
+# Rotary embedding of latent attention, scaled to 8 bits. Dimension 2i of the rotary
+# part turns with dimension 2i + 1. Then all are multiplied by the scale, cut off at
+# 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
+# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.rope.mla_rope_quantize_fp8,
+# tp:8, status:unverified
+# Tolerances:
+#   output      source              rtol   atol   NMSE   reason
+#   q_rope_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   k_rope_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   q_nope_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   k_nope_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
 def reference_mla_rope_quantize_fp8_gptj():
     import torch
 
@@ -396,7 +460,32 @@ def reference_mla_rope_quantize_fp8_gptj():
     return run
 
 
-# of rope_quantize_fp8_append_paged_kv_cache_neox_h48_kv8_rope64_nope64_ps64
+class TestMlaRopeQuantizeFp8GptjH16Rope64Nope512(RopeQuantizeTests):
+    name = "mla_rope_quantize_fp8_gptj_h16_rope64_nope512"
+    reference = staticmethod(reference_mla_rope_quantize_fp8_gptj)
+    interface = INTERFACE_MLA_ROPE_QUANTIZE_FP8_GPTJ
+    axes = {"num_qo_heads": 16, "rope_dim": 64, "nope_dim": 512}
+    constants = ("is_neox",)
+    IS_NEOX = False  # "gptj" in the name
+    sha256 = "c8407a6f0944d454760f382b2af76eba46ee3517ff3ea2cb72c8e3efaf359c45"
+
+
+# Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
+# turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
+# at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before. Keys
+# and values go to a cache of layout NHD; a key is its rotary part, then the part
+# without position. Row i belongs at token positions[i] of sequence batch_indices[i],
+# which is slot position % page_size of page kv_indices[kv_indptr[b] + position //
+# page_size]. The outputs are the whole caches: slots that no row is for keep what they
+# hold.
+# model:minimax-m2, fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache,
+# tp:1, status:unverified
+# Tolerances:
+#   output       source              rtol   atol   NMSE   reason
+#   q_rope_out   oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   q_nope_out   oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   k_cache_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
+#   v_cache_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
 def reference_rope_quantize_fp8_append_paged_kv_cache_neox():
     import torch
 
@@ -455,8 +544,30 @@ def reference_rope_quantize_fp8_append_paged_kv_cache_neox():
     return run
 
 
-# of rope_quantize_fp8_neox_h48_kv8_rope64_nope64,
-# rope_quantize_fp8_neox_h96_kv8_rope64_nope64
+class TestRopeQuantizeFp8AppendPagedKvCacheNeoxH48Kv8Rope64Nope64Ps64(
+    RopeQuantizeTests
+):
+    name = "rope_quantize_fp8_append_paged_kv_cache_neox_h48_kv8_rope64_nope64_ps64"
+    reference = staticmethod(reference_rope_quantize_fp8_append_paged_kv_cache_neox)
+    interface = INTERFACE_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_NEOX
+    axes = {
+        "num_qo_heads": 48,
+        "num_kv_heads": 8,
+        "rope_dim": 64,
+        "nope_dim": 64,
+        "head_dim": 128,
+        "page_size": 64,
+    }
+    constants = ("is_neox",)
+    IS_NEOX = True  # "neox" in the name
+    sha256 = "f6d74b28e1080487b29ce3031c7f1436915cd0edbed8143eb294e4116ec87a41"
+
+
+# Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
+# turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
+# at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
+# fi_api:flashinfer.rope.rope_quantize_fp8, tp:1, status:unverified
+# Tolerances: as of reference_mla_rope_quantize_fp8_gptj.
 def reference_rope_quantize_fp8_neox():
     import torch
 
@@ -496,120 +607,24 @@ def reference_rope_quantize_fp8_neox():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class RopeQuantizeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of rope_quantize share."""
-
-    op_type = "rope_quantize"
-    sizes = ("small", "medium")
-    constants = ("is_neox",)
-    ROPE_DIM = 64
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
-
-# Rotary embedding of latent attention, scaled to 8 bits. Dimension 2i of the rotary
-# part turns with dimension 2i + 1. Then all are multiplied by the scale, cut off at
-# 448, and rounded to e4m3 once: the turned dimensions stay in float32 before. Keys go
-# to the caches of latents and of rotary parts. Row i belongs at token positions[i] of
-# sequence batch_indices[i], which is slot position % page_size of page
-# kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
-# slots that no row is for keep what they hold.
-# model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache, tp:8,
-# status:unverified
-class TestMlaRopeQuantizeFp8AppendPagedKvCacheGptjH16Rope64Nope512Ps64(
-    RopeQuantizeTests
-):
-    name = "mla_rope_quantize_fp8_append_paged_kv_cache_gptj_h16_rope64_nope512_ps64"
-    interface = INTERFACE_MLA_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_GPTJ
-    reference = staticmethod(reference_mla_rope_quantize_fp8_append_paged_kv_cache_gptj)
-    NUM_QO_HEADS = 16
-    NOPE_DIM = 512
-    PAGE_SIZE = 64
-    IS_NEOX = False  # "gptj" in the name
-    sha256 = "0058ee59fafe77cb4d179dd2932987ce2ca83a05bf30fbc173644288ed9e6e3d"
-
-
-# Rotary embedding of latent attention, scaled to 8 bits. Dimension 2i of the rotary
-# part turns with dimension 2i + 1. Then all are multiplied by the scale, cut off at
-# 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
-# model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.rope.mla_rope_quantize_fp8,
-# tp:8, status:unverified
-class TestMlaRopeQuantizeFp8GptjH16Rope64Nope512(RopeQuantizeTests):
-    name = "mla_rope_quantize_fp8_gptj_h16_rope64_nope512"
-    interface = INTERFACE_MLA_ROPE_QUANTIZE_FP8_GPTJ
-    reference = staticmethod(reference_mla_rope_quantize_fp8_gptj)
-    NUM_QO_HEADS = 16
-    NOPE_DIM = 512
-    IS_NEOX = False  # "gptj" in the name
-    sha256 = "c8407a6f0944d454760f382b2af76eba46ee3517ff3ea2cb72c8e3efaf359c45"
-
-
-# Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
-# turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
-# at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before. Keys
-# and values go to a cache of layout NHD; a key is its rotary part, then the part
-# without position. Row i belongs at token positions[i] of sequence batch_indices[i],
-# which is slot position % page_size of page kv_indices[kv_indptr[b] + position //
-# page_size]. The outputs are the whole caches: slots that no row is for keep what they
-# hold.
-# model:minimax-m2, fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache,
-# tp:1, status:unverified
-class TestRopeQuantizeFp8AppendPagedKvCacheNeoxH48Kv8Rope64Nope64Ps64(
-    RopeQuantizeTests
-):
-    name = "rope_quantize_fp8_append_paged_kv_cache_neox_h48_kv8_rope64_nope64_ps64"
-    interface = INTERFACE_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_NEOX
-    reference = staticmethod(reference_rope_quantize_fp8_append_paged_kv_cache_neox)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    NOPE_DIM = 64
-    HEAD_DIM = 128
-    PAGE_SIZE = 64
-    IS_NEOX = True  # "neox" in the name
-    sha256 = "f6d74b28e1080487b29ce3031c7f1436915cd0edbed8143eb294e4116ec87a41"
-
-
-# Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
-# turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
-# at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
-# model:minimax-m2, fi_api:flashinfer.rope.rope_quantize_fp8, tp:1, status:unverified
-class TestRopeQuantizeFp8NeoxH48Kv8Rope64Nope64(RopeQuantizeTests):
-    name = "rope_quantize_fp8_neox_h48_kv8_rope64_nope64"
-    interface = INTERFACE_ROPE_QUANTIZE_FP8_NEOX
+class RopeQuantizeFp8NeoxBase(RopeQuantizeTests):
     reference = staticmethod(reference_rope_quantize_fp8_neox)
-    NUM_QO_HEADS = 48
-    NUM_KV_HEADS = 8
-    NOPE_DIM = 64
+    interface = INTERFACE_ROPE_QUANTIZE_FP8_NEOX
+    axes = {"num_kv_heads": 8, "rope_dim": 64, "nope_dim": 64}
+    constants = ("is_neox",)
     IS_NEOX = True  # "neox" in the name
+
+class TestRopeQuantizeFp8NeoxH48Kv8Rope64Nope64(RopeQuantizeFp8NeoxBase):
+    name = "rope_quantize_fp8_neox_h48_kv8_rope64_nope64"  # model:minimax-m2
+    axes = {"num_qo_heads": 48}
     sha256 = "7eeafe41a32781d106a9355222e1f1c2853bb917f4884bbfb4b03e93ed7f1ac3"
 
-
-# Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
-# turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
-# at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
-# model:glm-4.6, fi_api:flashinfer.rope.rope_quantize_fp8, tp:1, status:unverified
-class TestRopeQuantizeFp8NeoxH96Kv8Rope64Nope64(RopeQuantizeTests):
-    name = "rope_quantize_fp8_neox_h96_kv8_rope64_nope64"
-    interface = INTERFACE_ROPE_QUANTIZE_FP8_NEOX
-    reference = staticmethod(reference_rope_quantize_fp8_neox)
-    NUM_QO_HEADS = 96
-    NUM_KV_HEADS = 8
-    NOPE_DIM = 64
-    IS_NEOX = True  # "neox" in the name
+class TestRopeQuantizeFp8NeoxH96Kv8Rope64Nope64(RopeQuantizeFp8NeoxBase):
+    name = "rope_quantize_fp8_neox_h96_kv8_rope64_nope64"  # model:glm-4.6
+    axes = {"num_qo_heads": 96}
     sha256 = "cae6736015e3b2bd4ee363139bf8e24a8a1f52b3eaa83d8ea2f2cdd064d6afa2"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

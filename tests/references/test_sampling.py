@@ -8,8 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
-Outputs of which several are right, indices or samples, are judged by POLICIES below.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -41,8 +41,14 @@ from generator.running.harness import (
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.sampling.law
+# policies: generator.ops.op_types.sampling.distribution,
+# generator.ops.op_types.sampling.law
+# relations: generator.ops.op_types.sampling.heads,
+# generator.ops.op_types.sampling.relations
 
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
@@ -203,41 +209,36 @@ def _filtered_by_sglang(
     return kept / kept.sum(dim=1, keepdim=True)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_MIN_P_SAMPLING = Interface(
-    inputs={
-        "probs": "float32[batch_size, vocab_size]",
-        "min_p": "float32[batch_size]",
-    },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    inputs={"probs": "float32[batch_size, vocab_size]", "min_p": "float32[batch_size]"},
+    outputs={"samples": "int64[batch_size]"},
 )
 INTERFACE_SAMPLING_FROM_LOGITS = Interface(
-    inputs={
-        "logits": "float32[batch_size, vocab_size]",
-    },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    inputs={"logits": "float32[batch_size, vocab_size]"},
+    outputs={"samples": "int64[batch_size]"},
 )
 INTERFACE_SAMPLING_FROM_PROBS = Interface(
-    inputs={
-        "probs": "float32[batch_size, vocab_size]",
-    },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    inputs={"probs": "float32[batch_size, vocab_size]"},
+    outputs={"samples": "int64[batch_size]"},
 )
 INTERFACE_TOP_K_SAMPLING_FROM_PROBS = Interface(
-    inputs={
-        "probs": "float32[batch_size, vocab_size]",
-        "top_k": "int32[batch_size]",
-    },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    inputs={"probs": "float32[batch_size, vocab_size]", "top_k": "int32[batch_size]"},
+    outputs={"samples": "int64[batch_size]"},
 )
 INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS = Interface(
     inputs={
@@ -245,9 +246,7 @@ INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS = Interface(
         "top_k": "int32[batch_size]",
         "top_p": "float32[batch_size]",
     },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    outputs={"samples": "int64[batch_size]"},
 )
 INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS = Interface(
     inputs={
@@ -255,25 +254,41 @@ INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS = Interface(
         "top_k": "int32[batch_size]",
         "top_p": "float32[batch_size]",
     },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    outputs={"samples": "int64[batch_size]"},
 )
 INTERFACE_TOP_P_SAMPLING_FROM_PROBS = Interface(
-    inputs={
-        "probs": "float32[batch_size, vocab_size]",
-        "top_p": "float32[batch_size]",
-    },
-    outputs={
-        "samples": "int64[batch_size]",
-    },
+    inputs={"probs": "float32[batch_size, vocab_size]", "top_p": "float32[batch_size]"},
+    outputs={"samples": "int64[batch_size]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class SamplingTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of sampling share."""
+
+    op_type = "sampling"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of min_p_sampling_v128256, min_p_sampling_v151936
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) Compare draws, int64 [draws], with the law
+# (generator.ops.op_types.sampling.distribution).
+
+
+# Draws one token a row in proportion to the probabilities that a filter keeps. Of the
+# tokens those are kept that have at least the share min_p of the largest probability.
+# Draws are those of torch's generator.
+# fi_api:flashinfer.sampling.min_p_sampling_from_probs
+# Tolerances:
+#   samples  every source  by  Distribution    (1)
 def reference_min_p_sampling():
     import torch
 
@@ -292,7 +307,30 @@ def reference_min_p_sampling():
     return run
 
 
-# of sampling_from_logits_v128256
+class MinPSamplingBase(SamplingTests):
+    reference = staticmethod(reference_min_p_sampling)
+    interface = INTERFACE_MIN_P_SAMPLING
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestMinPSamplingV128256(MinPSamplingBase):
+    name = "min_p_sampling_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "d993151290f0159a6d590af68f30fa287c6504eb1ab0d2414c25f208252d99b6"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestMinPSamplingV151936(MinPSamplingBase):
+    name = "min_p_sampling_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "f8c9f811f70979897a724507e38da2eda3eba14b1fd79554fd17c245fd64bf83"
+
+
+# Draws one token a row in proportion to the softmax of the logits. No token is left
+# out. Draws are those of torch's generator.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_logits
+# Tolerances: as of reference_min_p_sampling.
 def reference_sampling_from_logits():
     import torch
 
@@ -307,7 +345,19 @@ def reference_sampling_from_logits():
     return run
 
 
-# of sampling_from_probs_v128256
+class TestSamplingFromLogitsV128256(SamplingTests):
+    name = "sampling_from_logits_v128256"
+    reference = staticmethod(reference_sampling_from_logits)
+    interface = INTERFACE_SAMPLING_FROM_LOGITS
+    axes = {"vocab_size": 128256}
+    sha256 = "a9720289c8944d848cc34e76e9b0a2b581c1e7231e87c666242c35e42b538ea0"
+
+
+# Draws one token a row in proportion to the probabilities. No token is left out. Draws
+# are those of torch's generator.
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_probs
+# Tolerances: as of reference_min_p_sampling.
 def reference_sampling_from_probs():
     import torch
 
@@ -319,7 +369,19 @@ def reference_sampling_from_probs():
     return run
 
 
-# of top_k_sampling_from_probs_v128256 and 6 more definitions
+class TestSamplingFromProbsV128256(SamplingTests):
+    name = "sampling_from_probs_v128256"
+    reference = staticmethod(reference_sampling_from_probs)
+    interface = INTERFACE_SAMPLING_FROM_PROBS
+    axes = {"vocab_size": 128256}
+    sha256 = "21d6b5279608a82d7699ad4c033f0b5c6ef3a625cd47993edde782424d22d0d4"
+
+
+# Draws one token a row in proportion to the probabilities that a filter keeps. The k
+# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
+# at the boundary any may be kept. Draws are those of torch's generator.
+# fi_api:flashinfer.sampling.top_k_sampling_from_probs
+# Tolerances: as of reference_min_p_sampling.
 def reference_top_k_sampling_from_probs():
     import torch
 
@@ -340,7 +402,57 @@ def reference_top_k_sampling_from_probs():
     return run
 
 
-# of top_k_top_p_sampling_from_logits_v128256, top_k_top_p_sampling_from_logits_v151936
+class TopKSamplingFromProbsBase(SamplingTests):
+    reference = staticmethod(reference_top_k_sampling_from_probs)
+    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopKSamplingFromProbsV128256(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "a49d1880a2d183edb3373a7031c17103cb44cca7dfefb594979c76811ae830cb"
+
+class TestTopKSamplingFromProbsV129280(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v129280"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"vocab_size": 129280}
+    sha256 = "f12d8a627db5e5875699aa35e4c3f09e6fdf2795af0884bc949f961bc79ffc24"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestTopKSamplingFromProbsV151936(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "8091c6af16a6564beffeadd4302e8308d72ea8de4862f8d98832127b4412decf"
+
+class TestTopKSamplingFromProbsV152064(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v152064"  # model:qwen2.5-7b, model:qwen2.5-72b
+    axes = {"vocab_size": 152064}
+    sha256 = "71d002a723139999db563d0f0d326d233a9a42d1d3b4c93cd0859a875b9dfb95"
+
+class TestTopKSamplingFromProbsV200064(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
+    sha256 = "037440e81ff95871954e9260641033f17f3fbb7be07339ef172e2c8b9e9b6d36"
+
+class TestTopKSamplingFromProbsV202048(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
+    sha256 = "aca1da79594078de920f96f67f8302ac1aaa7ad736a807b7167e4e57e8501ea6"
+
+class TestTopKSamplingFromProbsV262208(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
+    sha256 = "88d9098413753120deee36e23a8f7f1218c9d24e1d93bc5fc6ef921896558780"
+
+
+# Draws one token a row in proportion to the softmax of the logits that a filter keeps.
+# The k most probable tokens are kept; a k that is not positive keeps all. Of these,
+# renormalised: The most probable tokens are kept until they hold at least p of them,
+# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
+# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
+# fi_api:flashinfer.sampling.top_k_top_p_sampling_from_logits
+# Tolerances: as of reference_min_p_sampling.
 def reference_top_k_top_p_sampling_from_logits():
     import torch
 
@@ -368,7 +480,32 @@ def reference_top_k_top_p_sampling_from_logits():
     return run
 
 
-# of top_k_top_p_sampling_from_probs_v128256 and 6 more definitions
+class TopKTopPSamplingFromLogitsBase(SamplingTests):
+    reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopKTopPSamplingFromLogitsV128256(TopKTopPSamplingFromLogitsBase):
+    name = "top_k_top_p_sampling_from_logits_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "977ce52ef5c45ec5df40ff3ec7f1351d02363730fa42d79dc31b4b220644e022"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestTopKTopPSamplingFromLogitsV151936(TopKTopPSamplingFromLogitsBase):
+    name = "top_k_top_p_sampling_from_logits_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "a2309e0f0e5e58e68b432525bd81897f83d7fd0b3482b873e845cb5b5959f540"
+
+
+# Draws one token a row in proportion to the probabilities that a filter keeps. The k
+# most probable tokens are kept; a k that is not positive keeps all. Of these,
+# renormalised: The most probable tokens are kept until they hold at least p of them,
+# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
+# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
+# fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
+# Tolerances: as of reference_min_p_sampling.
 def reference_top_k_top_p_sampling_from_probs():
     import torch
 
@@ -396,7 +533,58 @@ def reference_top_k_top_p_sampling_from_probs():
     return run
 
 
-# of top_p_sampling_from_probs_v128256 and 6 more definitions
+class TopKTopPSamplingFromProbsBase(SamplingTests):
+    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
+    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopKTopPSamplingFromProbsV128256(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v128256"
+    axes = {"vocab_size": 128256}
+    sha256 = "ab650ee09450784f9ed350f646069f3b8c26b9dec10e55bdf893863bae50e43d"
+
+# model:deepseek-v3, model:deepseek-r1
+class TestTopKTopPSamplingFromProbsV129280(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v129280"
+    axes = {"vocab_size": 129280}
+    sha256 = "0cc16b4c8c8efcfc6dd7b29f23a815d3e4d2a77652309d9fa5e420510256d996"
+
+# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
+# model:qwen3-235b-a22b
+class TestTopKTopPSamplingFromProbsV151936(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v151936"
+    axes = {"vocab_size": 151936}
+    sha256 = "26bd1d9b239574e08ecf0350a20309d5f8d85b00574708fb24794beaadb2b21f"
+
+# model:qwen2.5-7b, model:qwen2.5-72b
+class TestTopKTopPSamplingFromProbsV152064(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v152064"
+    axes = {"vocab_size": 152064}
+    sha256 = "b4188f575f21004cff96b8aa5ff1247f41b0b3c51e3afdc3319f0b9dee3b0ddf"
+
+class TestTopKTopPSamplingFromProbsV200064(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
+    sha256 = "1c5198ad674e584458408fd5e5dfb08d2475e90a7c1629d9b1ccfcad5e1a1d1c"
+
+class TestTopKTopPSamplingFromProbsV202048(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
+    sha256 = "49dfab8d712f6935e1267da17d134a7569fd56f31fc85b27afd8348acc0f65d1"
+
+class TestTopKTopPSamplingFromProbsV262208(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
+    sha256 = "89a0fa654b22a29ea5a9ecb8f33d3eb2e8b8fab5bfd1923b1030e78a8a817509"
+
+
+# Draws one token a row in proportion to the probabilities that a filter keeps. The most
+# probable tokens are kept until they hold at least p, the token that crosses p
+# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
+# boundary any may be kept. Draws are those of torch's generator.
+# fi_api:flashinfer.sampling.top_p_sampling_from_probs
+# Tolerances: as of reference_min_p_sampling.
 def reference_top_p_sampling_from_probs():
     import torch
 
@@ -432,393 +620,50 @@ def reference_top_p_sampling_from_probs():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class SamplingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of sampling share."""
-
-    op_type = "sampling"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    policies = POLICIES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. Of the
-# tokens those are kept that have at least the share min_p of the largest probability.
-# Draws are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.min_p_sampling_from_probs
-class TestMinPSamplingV128256(SamplingTests):
-    name = "min_p_sampling_v128256"
-    interface = INTERFACE_MIN_P_SAMPLING
-    reference = staticmethod(reference_min_p_sampling)
-    VOCAB_SIZE = 128256
-    sha256 = "d993151290f0159a6d590af68f30fa287c6504eb1ab0d2414c25f208252d99b6"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. Of the
-# tokens those are kept that have at least the share min_p of the largest probability.
-# Draws are those of torch's generator.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.min_p_sampling_from_probs
-class TestMinPSamplingV151936(SamplingTests):
-    name = "min_p_sampling_v151936"
-    interface = INTERFACE_MIN_P_SAMPLING
-    reference = staticmethod(reference_min_p_sampling)
-    VOCAB_SIZE = 151936
-    sha256 = "f8c9f811f70979897a724507e38da2eda3eba14b1fd79554fd17c245fd64bf83"
-
-
-# Draws one token a row in proportion to the softmax of the logits. No token is left
-# out. Draws are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_logits
-class TestSamplingFromLogitsV128256(SamplingTests):
-    name = "sampling_from_logits_v128256"
-    interface = INTERFACE_SAMPLING_FROM_LOGITS
-    reference = staticmethod(reference_sampling_from_logits)
-    VOCAB_SIZE = 128256
-    sha256 = "a9720289c8944d848cc34e76e9b0a2b581c1e7231e87c666242c35e42b538ea0"
-
-
-# Draws one token a row in proportion to the probabilities. No token is left out. Draws
-# are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_probs
-class TestSamplingFromProbsV128256(SamplingTests):
-    name = "sampling_from_probs_v128256"
-    interface = INTERFACE_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_sampling_from_probs)
-    VOCAB_SIZE = 128256
-    sha256 = "21d6b5279608a82d7699ad4c033f0b5c6ef3a625cd47993edde782424d22d0d4"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV128256(SamplingTests):
-    name = "top_k_sampling_from_probs_v128256"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 128256
-    sha256 = "a49d1880a2d183edb3373a7031c17103cb44cca7dfefb594979c76811ae830cb"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV129280(SamplingTests):
-    name = "top_k_sampling_from_probs_v129280"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 129280
-    sha256 = "f12d8a627db5e5875699aa35e4c3f09e6fdf2795af0884bc949f961bc79ffc24"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV151936(SamplingTests):
-    name = "top_k_sampling_from_probs_v151936"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 151936
-    sha256 = "8091c6af16a6564beffeadd4302e8308d72ea8de4862f8d98832127b4412decf"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:qwen2.5-7b, model:qwen2.5-72b,
-# fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV152064(SamplingTests):
-    name = "top_k_sampling_from_probs_v152064"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 152064
-    sha256 = "71d002a723139999db563d0f0d326d233a9a42d1d3b4c93cd0859a875b9dfb95"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:minimax-m2, fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV200064(SamplingTests):
-    name = "top_k_sampling_from_probs_v200064"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 200064
-    sha256 = "037440e81ff95871954e9260641033f17f3fbb7be07339ef172e2c8b9e9b6d36"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:llama-4-scout, fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV202048(SamplingTests):
-    name = "top_k_sampling_from_probs_v202048"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 202048
-    sha256 = "aca1da79594078de920f96f67f8302ac1aaa7ad736a807b7167e4e57e8501ea6"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
-# at the boundary any may be kept. Draws are those of torch's generator.
-# model:gemma-3-27b, fi_api:flashinfer.sampling.top_k_sampling_from_probs
-class TestTopKSamplingFromProbsV262208(SamplingTests):
-    name = "top_k_sampling_from_probs_v262208"
-    interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_sampling_from_probs)
-    VOCAB_SIZE = 262208
-    sha256 = "88d9098413753120deee36e23a8f7f1218c9d24e1d93bc5fc6ef921896558780"
-
-
-# Draws one token a row in proportion to the softmax of the logits that a filter keeps.
-# The k most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_logits
-class TestTopKTopPSamplingFromLogitsV128256(SamplingTests):
-    name = "top_k_top_p_sampling_from_logits_v128256"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
-    VOCAB_SIZE = 128256
-    sha256 = "977ce52ef5c45ec5df40ff3ec7f1351d02363730fa42d79dc31b4b220644e022"
-
-
-# Draws one token a row in proportion to the softmax of the logits that a filter keeps.
-# The k most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_logits
-class TestTopKTopPSamplingFromLogitsV151936(SamplingTests):
-    name = "top_k_top_p_sampling_from_logits_v151936"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_LOGITS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_logits)
-    VOCAB_SIZE = 151936
-    sha256 = "a2309e0f0e5e58e68b432525bd81897f83d7fd0b3482b873e845cb5b5959f540"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV128256(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v128256"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 128256
-    sha256 = "ab650ee09450784f9ed350f646069f3b8c26b9dec10e55bdf893863bae50e43d"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV129280(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v129280"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 129280
-    sha256 = "0cc16b4c8c8efcfc6dd7b29f23a815d3e4d2a77652309d9fa5e420510256d996"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV151936(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v151936"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 151936
-    sha256 = "26bd1d9b239574e08ecf0350a20309d5f8d85b00574708fb24794beaadb2b21f"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:qwen2.5-7b, model:qwen2.5-72b,
-# fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV152064(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v152064"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 152064
-    sha256 = "b4188f575f21004cff96b8aa5ff1247f41b0b3c51e3afdc3319f0b9dee3b0ddf"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:minimax-m2, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV200064(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v200064"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 200064
-    sha256 = "1c5198ad674e584458408fd5e5dfb08d2475e90a7c1629d9b1ccfcad5e1a1d1c"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:llama-4-scout, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV202048(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v202048"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 202048
-    sha256 = "49dfab8d712f6935e1267da17d134a7569fd56f31fc85b27afd8348acc0f65d1"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The k
-# most probable tokens are kept; a k that is not positive keeps all. Of these,
-# renormalised: The most probable tokens are kept until they hold at least p of them,
-# the token that crosses p included; p <= 0 keeps the most probable token alone. Of
-# tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
-# model:gemma-3-27b, fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-class TestTopKTopPSamplingFromProbsV262208(SamplingTests):
-    name = "top_k_top_p_sampling_from_probs_v262208"
-    interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
-    VOCAB_SIZE = 262208
-    sha256 = "89a0fa654b22a29ea5a9ecb8f33d3eb2e8b8fab5bfd1923b1030e78a8a817509"
-
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
-# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
-# model:llama-3.3-70b, fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV128256(SamplingTests):
-    name = "top_p_sampling_from_probs_v128256"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+class TopPSamplingFromProbsBase(SamplingTests):
     reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 128256
+    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
+
+# model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
+# model:llama-3.3-70b
+class TestTopPSamplingFromProbsV128256(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v128256"
+    axes = {"vocab_size": 128256}
     sha256 = "f96db967ffc32ea3c70146fa2150aa98c7f010c57eab4529a7ac246c17652f16"
 
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
-# model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV129280(SamplingTests):
-    name = "top_p_sampling_from_probs_v129280"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 129280
+class TestTopPSamplingFromProbsV129280(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v129280"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"vocab_size": 129280}
     sha256 = "4c9e64ac2e60eabf2090ce2362f590762901432b797098fb0e36ae66a9802db2"
 
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV151936(SamplingTests):
+# model:qwen3-235b-a22b
+class TestTopPSamplingFromProbsV151936(TopPSamplingFromProbsBase):
     name = "top_p_sampling_from_probs_v151936"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 151936
+    axes = {"vocab_size": 151936}
     sha256 = "1e3927bf189baccdb29eee43ae88b7556119634bd1bf8573464a6884545f3641"
 
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
-# model:qwen2.5-7b, model:qwen2.5-72b,
-# fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV152064(SamplingTests):
-    name = "top_p_sampling_from_probs_v152064"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 152064
+class TestTopPSamplingFromProbsV152064(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v152064"  # model:qwen2.5-7b, model:qwen2.5-72b
+    axes = {"vocab_size": 152064}
     sha256 = "b04d167cfc6c923b606aa402093efc42e81bc8c0cd60f6d2e43ab06b96eda5b5"
 
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
-# model:minimax-m2, fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV200064(SamplingTests):
-    name = "top_p_sampling_from_probs_v200064"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 200064
+class TestTopPSamplingFromProbsV200064(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
     sha256 = "dfe623c1963604f1ee9401cfe72d2ce3ffd9bfea500f93bea40cfb20d5c5e93d"
 
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
-# model:llama-4-scout, fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV202048(SamplingTests):
-    name = "top_p_sampling_from_probs_v202048"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 202048
+class TestTopPSamplingFromProbsV202048(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
     sha256 = "d28249a002ca458477b5de584997e9f16f140ea0cb5b53c471521345f5f8edb3"
 
-
-# Draws one token a row in proportion to the probabilities that a filter keeps. The most
-# probable tokens are kept until they hold at least p, the token that crosses p
-# included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
-# boundary any may be kept. Draws are those of torch's generator.
-# model:gemma-3-27b, fi_api:flashinfer.sampling.top_p_sampling_from_probs
-class TestTopPSamplingFromProbsV262208(SamplingTests):
-    name = "top_p_sampling_from_probs_v262208"
-    interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
-    reference = staticmethod(reference_top_p_sampling_from_probs)
-    VOCAB_SIZE = 262208
+class TestTopPSamplingFromProbsV262208(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
     sha256 = "aca9b23bf3e01281bc69a03585e4dd46fc446c00d9e669368086f41eaf6162f5"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -7,7 +7,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.segment_gemm.relations
 
 TOLERANCES: tuple[Override, ...] = ()
 _WORKSPACE_BYTES = 128 * 2**20
@@ -112,6 +115,15 @@ def flashinfer_ground_truth(
     )
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)
+
+
 # ---- the interfaces
 
 INTERFACE_SEGMENT_GEMM_FP16 = Interface(
@@ -121,20 +133,36 @@ INTERFACE_SEGMENT_GEMM_FP16 = Interface(
         "seg_indptr": "int64[len_indptr]",
         "weight_indices": "int64[num_segments]",
     },
-    outputs={
-        "y": "float16[total_rows, N]",
-    },
+    outputs={"y": "float16[total_rows, N]"},
     constraints=(
         "len_indptr == num_segments + 1",
         "total_rows == seg_indptr[-1].item()",
     ),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class SegmentGemmTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+):
+    """What the tests of segment_gemm share."""
+
+    op_type = "segment_gemm"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of segment_gemm_fp16_k16_n4096 and 3 more definitions
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+
+
+# FlashInfer's SegmentGEMMWrapper computes them.
+# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
+# Tolerances:
+#   output  source              rtol   atol   NMSE   reason
+#   y       oracle, flashinfer  0.001  0.001  1e-06  default
 def reference_segment_gemm_fp16():
     import torch
 
@@ -156,71 +184,39 @@ def reference_segment_gemm_fp16():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class SegmentGemmTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
-):
-    """What the tests of segment_gemm share."""
-
-    op_type = "segment_gemm"
-    sizes = ("small", "medium")
-    interface = INTERFACE_SEGMENT_GEMM_FP16
+class SegmentGemmFp16Base(SegmentGemmTests):
     reference = staticmethod(reference_segment_gemm_fp16)
-    tolerances = TOLERANCES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-
+    interface = INTERFACE_SEGMENT_GEMM_FP16
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, from rank 16.
-# FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
-class TestSegmentGemmFp16K16N4096(SegmentGemmTests):
+class TestSegmentGemmFp16K16N4096(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k16_n4096"
-    N = 4096
-    K = 16
+    axes = {"N": 4096, "K": 16}
     sha256 = "947ff6c1de384a99251c90a09053aeb4d3f67213bbe532d658c2b7900f6d2e95"
-
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, to rank 16.
-# FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
-class TestSegmentGemmFp16K4096N16(SegmentGemmTests):
+class TestSegmentGemmFp16K4096N16(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k4096_n16"
-    N = 16
-    K = 4096
+    axes = {"N": 16, "K": 4096}
     sha256 = "b1f7c629eb6256f6b56e561b5ce64a8931ef60c814dc9a846db9ce607a736888"
-
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, to rank 64.
-# FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
-class TestSegmentGemmFp16K4096N64(SegmentGemmTests):
+class TestSegmentGemmFp16K4096N64(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k4096_n64"
-    N = 64
-    K = 4096
+    axes = {"N": 64, "K": 4096}
     sha256 = "f3197c11a88c2e51e37737760ac41ef1cc25b89faa9e180d70d160e3993db8b7"
-
 
 # Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
 # rows that choose their weight: low-rank adapters of requests in a batch, from rank 64.
-# FlashInfer's SegmentGEMMWrapper computes them.
-# model:llama-3.1-8b, fi_api:flashinfer.gemm.SegmentGEMMWrapper
-class TestSegmentGemmFp16K64N4096(SegmentGemmTests):
+class TestSegmentGemmFp16K64N4096(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k64_n4096"
-    N = 4096
-    K = 64
+    axes = {"N": 4096, "K": 64}
     sha256 = "2712b1c44b16ba6a4c0aba878149a7eeb949c2fb0108ffb477d52d89c3185a65"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,8 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
-Outputs of which several are right, indices or samples, are judged by POLICIES below.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ from generator.running.harness import (
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.speculative_sampling.law
+# policies: generator.ops.op_types.speculative_sampling.law
+# relations: generator.ops.op_types.speculative_sampling.chains,
+# generator.ops.op_types.speculative_sampling.relations
 
 
 def _without_draft(inputs: Mapping[str, Any]) -> torch.Tensor:
@@ -196,6 +201,19 @@ def sglang_ground_truth(
     return torch.where(kept, predicts.view(batch, slots), -1)
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_CHAIN_SPECULATIVE_SAMPLING = Interface(
@@ -204,18 +222,40 @@ INTERFACE_CHAIN_SPECULATIVE_SAMPLING = Interface(
         "draft_token_ids": "int32[batch_size, num_speculative]",
         "target_probs": "float32[batch_size, num_speculative_plus_1, vocab_size]",
     },
-    outputs={
-        "accepted_token_ids": "int32[batch_size, num_speculative_plus_1]",
-    },
+    outputs={"accepted_token_ids": "int32[batch_size, num_speculative_plus_1]"},
     constraints=("num_speculative_plus_1 == num_speculative + 1",),
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class SpeculativeSamplingTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of speculative_sampling share."""
+
+    op_type = "speculative_sampling"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of chain_speculative_sampling_v129280, chain_speculative_sampling_v151552,
-# chain_speculative_sampling_v151936
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) Compare draws, int32 [draws, drafts + 1], with the law of each chain.  Draw i is
+# of row i modulo batch_size. `undefined` maps a provider to a function that returns the
+# rows it leaves undefined (generator.ops.op_types.speculative_sampling.law).
+
+
+# Accepts the drafted tokens of each chain in order, each with the probability target /
+# draft, until the first rejection; then draws one token from what the target has more
+# than the draft, or from the target's last row where all were accepted. -1 stands
+# behind it. Draws are those of torch's generator.
+# fi_api:flashinfer.sampling.chain_speculative_sampling
+# Tolerances:
+#   accepted_token_ids  every source  by  ChainDistribution    (1)
 def reference_chain_speculative_sampling():
     import torch
 
@@ -251,64 +291,27 @@ def reference_chain_speculative_sampling():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class SpeculativeSamplingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of speculative_sampling share."""
-
-    op_type = "speculative_sampling"
-    sizes = ("small", "medium")
-    interface = INTERFACE_CHAIN_SPECULATIVE_SAMPLING
+class ChainSpeculativeSamplingBase(SpeculativeSamplingTests):
     reference = staticmethod(reference_chain_speculative_sampling)
-    tolerances = TOLERANCES
-    policies = POLICIES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
+    interface = INTERFACE_CHAIN_SPECULATIVE_SAMPLING
 
-
-# Accepts the drafted tokens of each chain in order, each with the probability target /
-# draft, until the first rejection; then draws one token from what the target has more
-# than the draft, or from the target's last row where all were accepted. -1 stands
-# behind it. Draws are those of torch's generator.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2,
-# fi_api:flashinfer.sampling.chain_speculative_sampling
-class TestChainSpeculativeSamplingV129280(SpeculativeSamplingTests):
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestChainSpeculativeSamplingV129280(ChainSpeculativeSamplingBase):
     name = "chain_speculative_sampling_v129280"
-    VOCAB_SIZE = 129280
+    axes = {"vocab_size": 129280}
     sha256 = "8d1260c1665a2f0211e7add34fa10d904209e859c2ce5b906f1a9a8999ac6394"
 
-
-# Accepts the drafted tokens of each chain in order, each with the probability target /
-# draft, until the first rejection; then draws one token from what the target has more
-# than the draft, or from the target's last row where all were accepted. -1 stands
-# behind it. Draws are those of torch's generator.
-# model:glm-4.6, fi_api:flashinfer.sampling.chain_speculative_sampling
-class TestChainSpeculativeSamplingV151552(SpeculativeSamplingTests):
-    name = "chain_speculative_sampling_v151552"
-    VOCAB_SIZE = 151552
+class TestChainSpeculativeSamplingV151552(ChainSpeculativeSamplingBase):
+    name = "chain_speculative_sampling_v151552"  # model:glm-4.6
+    axes = {"vocab_size": 151552}
     sha256 = "80214fb61df0ed234cf29a75742a03177466c1762057fe01728047b820bdc2af"
 
-
-# Accepts the drafted tokens of each chain in order, each with the probability target /
-# draft, until the first rejection; then draws one token from what the target has more
-# than the draft, or from the target's last row where all were accepted. -1 stands
-# behind it. Draws are those of torch's generator.
-# model:qwen3-next-80b-a3b, fi_api:flashinfer.sampling.chain_speculative_sampling
-class TestChainSpeculativeSamplingV151936(SpeculativeSamplingTests):
-    name = "chain_speculative_sampling_v151936"
-    VOCAB_SIZE = 151936
+class TestChainSpeculativeSamplingV151936(ChainSpeculativeSamplingBase):
+    name = "chain_speculative_sampling_v151936"  # model:qwen3-next-80b-a3b
+    axes = {"vocab_size": 151936}
     sha256 = "9c8b80c1b50291d282ff11a208297eb193bba3de2ca43a7a3fb54f6ea715cc33"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

@@ -8,8 +8,8 @@ Each class tests one definition. It compares what the definition's `run()` retur
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances: TOLERANCES below, else kernel_judge/comparison/tolerance.py by dtype.
-Outputs of which several are right, indices or samples, are judged by POLICIES below.
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ from kernel_judge.comparison.topk_policy import PADDING, TopKSet
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
+# oracle: generator.ops.op_types.topk_transform.scores
+# policies: generator.ops.op_types.topk_transform.scores
+# relations: generator.ops.op_types.topk_transform.relations,
+# generator.ops.op_types.topk_transform.scores
 
 POLICIES = {"indices": TopKSet(score_rows)}
 # POLICIES compares sets
@@ -147,6 +152,19 @@ def sglang_ground_truth(
     return found
 
 
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
 # ---- the interfaces
 
 INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM = Interface(
@@ -156,9 +174,7 @@ INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM = Interface(
         "lengths": "int32[num_rows]",
         "row_to_batch": "int32[num_rows]",
     },
-    outputs={
-        "indices": "int32[num_rows, k]",
-    },
+    outputs={"indices": "int32[num_rows, k]"},
 )
 INTERFACE_TOP_K_RAGGED_TRANSFORM = Interface(
     inputs={
@@ -166,16 +182,43 @@ INTERFACE_TOP_K_RAGGED_TRANSFORM = Interface(
         "offsets": "int32[num_rows]",
         "lengths": "int32[num_rows]",
     },
-    outputs={
-        "indices": "int32[num_rows, k]",
-    },
+    outputs={"indices": "int32[num_rows, k]"},
 )
 
-# ---- the references, as the definitions have them
+# ---- the tests
+
+
+class TopkTransformTests(
+    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of topk_transform share."""
+
+    op_type = "topk_transform"
+    sizes = ("small", "medium")
+    op = OP
 
 
 # fmt: off
-# of top_k_page_table_transform_k2048_ps1
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) Judge ids [rows, k] by whether rounding explains that these were chosen.  A row
+# holds min(k, candidates) distinct ids of its candidates in any order, then -1. Of an
+# id i in the set and an id j that was left out the computed scores say i >= j. So the
+# exact ones say s_i + e_i >= s_j - e_j, where e bounds the arithmetic's error: ids may
+# differ where this holds, that is at the k-th score alone, and nowhere else. Both sides
+# are held against the exact scores, each with its own arithmetic's bound
+# (kernel_judge.comparison.topk_policy).
+
+
+# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 1 + offset in the page, where the page is that
+# of the row's sequence. -1 stands behind them. The order is free, and of scores that
+# tie with the last any may be chosen.
+# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
+# Tolerances:
+#   indices  every source  by  TopKSet    (1)
 def reference_top_k_page_table_transform_k2048_ps1():
     import torch
 
@@ -204,7 +247,22 @@ def reference_top_k_page_table_transform_k2048_ps1():
     return run
 
 
-# of top_k_page_table_transform_k2048_ps64
+class TestTopKPageTableTransformK2048Ps1(TopkTransformTests):
+    name = "top_k_page_table_transform_k2048_ps1"
+    reference = staticmethod(reference_top_k_page_table_transform_k2048_ps1)
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    axes = {"k": 2048}
+    constants = ("page_size",)
+    PAGE_SIZE = 1  # "ps1" in the name
+    sha256 = "cbc5a31b8230abdbea9b72d2d10c131716f5b6c6b882003ee0e9688a08a99a97"
+
+
+# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 64 + offset in the page, where the page is
+# that of the row's sequence. -1 stands behind them. The order is free, and of scores
+# that tie with the last any may be chosen.
+# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
+# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_page_table_transform_k2048_ps64():
     import torch
 
@@ -233,7 +291,22 @@ def reference_top_k_page_table_transform_k2048_ps64():
     return run
 
 
-# of top_k_page_table_transform_k512_ps1
+class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
+    name = "top_k_page_table_transform_k2048_ps64"
+    reference = staticmethod(reference_top_k_page_table_transform_k2048_ps64)
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    axes = {"k": 2048}
+    constants = ("page_size",)
+    PAGE_SIZE = 64  # "ps64" in the name
+    sha256 = "09232d4348b04bc1aeed0ed83da8d345c2c526abb95368e843fd7bb2fe418520"
+
+
+# Chooses the 512 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 1 + offset in the page, where the page is that
+# of the row's sequence. -1 stands behind them. The order is free, and of scores that
+# tie with the last any may be chosen.
+# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
+# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_page_table_transform_k512_ps1():
     import torch
 
@@ -262,7 +335,22 @@ def reference_top_k_page_table_transform_k512_ps1():
     return run
 
 
-# of top_k_page_table_transform_k512_ps64
+class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
+    name = "top_k_page_table_transform_k512_ps1"
+    reference = staticmethod(reference_top_k_page_table_transform_k512_ps1)
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    axes = {"k": 512}
+    constants = ("page_size",)
+    PAGE_SIZE = 1  # "ps1" in the name
+    sha256 = "1be75b28bb1aaf62020be3e7a3c976f4380d00caeae00c581f7e4d9cb841d1c6"
+
+
+# Chooses the 512 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: page * 64 + offset in the page, where the page is
+# that of the row's sequence. -1 stands behind them. The order is free, and of scores
+# that tie with the last any may be chosen.
+# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
+# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_page_table_transform_k512_ps64():
     import torch
 
@@ -291,7 +379,21 @@ def reference_top_k_page_table_transform_k512_ps64():
     return run
 
 
-# of top_k_ragged_transform_k2048
+class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
+    name = "top_k_page_table_transform_k512_ps64"
+    reference = staticmethod(reference_top_k_page_table_transform_k512_ps64)
+    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
+    axes = {"k": 512}
+    constants = ("page_size",)
+    PAGE_SIZE = 64  # "ps64" in the name
+    sha256 = "71dfb2ba0afa649563ddac1a57fe282fec67f3bf235f976931c0b6a0c8ea7fd8"
+
+
+# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: the row's offset + column. -1 stands behind them. The
+# order is free, and of scores that tie with the last any may be chosen.
+# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_ragged_transform
+# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_ragged_transform_k2048():
     import torch
 
@@ -315,7 +417,19 @@ def reference_top_k_ragged_transform_k2048():
     return run
 
 
-# of top_k_ragged_transform_k512
+class TestTopKRaggedTransformK2048(TopkTransformTests):
+    name = "top_k_ragged_transform_k2048"
+    reference = staticmethod(reference_top_k_ragged_transform_k2048)
+    interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
+    axes = {"k": 2048}
+    sha256 = "395376b1c110a6df6ee9633addd0ebc55a0594028864e99e1281c3ffe9f83149"
+
+
+# Chooses the 512 highest of each row's first `lengths` scores, all where these are
+# fewer, and returns their places: the row's offset + column. -1 stands behind them. The
+# order is free, and of scores that tie with the last any may be chosen.
+# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_ragged_transform
+# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_ragged_transform_k512():
     import torch
 
@@ -339,112 +453,14 @@ def reference_top_k_ragged_transform_k512():
     return run
 
 
-# fmt: on
-# ---- the tests
-
-
-class TopkTransformTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
-):
-    """What the tests of topk_transform share."""
-
-    op_type = "topk_transform"
-    sizes = ("small", "medium")
-    tolerances = TOLERANCES
-    policies = POLICIES
-    cases = staticmethod(cases)
-    make_inputs = staticmethod(make_inputs)
-    oracle = staticmethod(oracle)
-    relations = staticmethod(relations)
-    flashinfer_backends = staticmethod(flashinfer_backends)
-    flashinfer_ground_truth = staticmethod(flashinfer_ground_truth)
-    sglang_backends = staticmethod(sglang_backends)
-    sglang_ground_truth = staticmethod(sglang_ground_truth)
-
-
-# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
-# fewer, and returns their places: page * 1 + offset in the page, where the page is that
-# of the row's sequence. -1 stands behind them. The order is free, and of scores that
-# tie with the last any may be chosen.
-# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
-class TestTopKPageTableTransformK2048Ps1(TopkTransformTests):
-    name = "top_k_page_table_transform_k2048_ps1"
-    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
-    reference = staticmethod(reference_top_k_page_table_transform_k2048_ps1)
-    K = 2048
-    constants = ("page_size",)
-    PAGE_SIZE = 1  # "ps1" in the name
-    sha256 = "cbc5a31b8230abdbea9b72d2d10c131716f5b6c6b882003ee0e9688a08a99a97"
-
-
-# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
-# fewer, and returns their places: page * 64 + offset in the page, where the page is
-# that of the row's sequence. -1 stands behind them. The order is free, and of scores
-# that tie with the last any may be chosen.
-# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
-class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
-    name = "top_k_page_table_transform_k2048_ps64"
-    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
-    reference = staticmethod(reference_top_k_page_table_transform_k2048_ps64)
-    K = 2048
-    constants = ("page_size",)
-    PAGE_SIZE = 64  # "ps64" in the name
-    sha256 = "09232d4348b04bc1aeed0ed83da8d345c2c526abb95368e843fd7bb2fe418520"
-
-
-# Chooses the 512 highest of each row's first `lengths` scores, all where these are
-# fewer, and returns their places: page * 1 + offset in the page, where the page is that
-# of the row's sequence. -1 stands behind them. The order is free, and of scores that
-# tie with the last any may be chosen.
-# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
-class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
-    name = "top_k_page_table_transform_k512_ps1"
-    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
-    reference = staticmethod(reference_top_k_page_table_transform_k512_ps1)
-    K = 512
-    constants = ("page_size",)
-    PAGE_SIZE = 1  # "ps1" in the name
-    sha256 = "1be75b28bb1aaf62020be3e7a3c976f4380d00caeae00c581f7e4d9cb841d1c6"
-
-
-# Chooses the 512 highest of each row's first `lengths` scores, all where these are
-# fewer, and returns their places: page * 64 + offset in the page, where the page is
-# that of the row's sequence. -1 stands behind them. The order is free, and of scores
-# that tie with the last any may be chosen.
-# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
-class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
-    name = "top_k_page_table_transform_k512_ps64"
-    interface = INTERFACE_TOP_K_PAGE_TABLE_TRANSFORM
-    reference = staticmethod(reference_top_k_page_table_transform_k512_ps64)
-    K = 512
-    constants = ("page_size",)
-    PAGE_SIZE = 64  # "ps64" in the name
-    sha256 = "71dfb2ba0afa649563ddac1a57fe282fec67f3bf235f976931c0b6a0c8ea7fd8"
-
-
-# Chooses the 2048 highest of each row's first `lengths` scores, all where these are
-# fewer, and returns their places: the row's offset + column. -1 stands behind them. The
-# order is free, and of scores that tie with the last any may be chosen.
-# model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_ragged_transform
-class TestTopKRaggedTransformK2048(TopkTransformTests):
-    name = "top_k_ragged_transform_k2048"
-    interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
-    reference = staticmethod(reference_top_k_ragged_transform_k2048)
-    K = 2048
-    sha256 = "395376b1c110a6df6ee9633addd0ebc55a0594028864e99e1281c3ffe9f83149"
-
-
-# Chooses the 512 highest of each row's first `lengths` scores, all where these are
-# fewer, and returns their places: the row's offset + column. -1 stands behind them. The
-# order is free, and of scores that tie with the last any may be chosen.
-# model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_ragged_transform
 class TestTopKRaggedTransformK512(TopkTransformTests):
     name = "top_k_ragged_transform_k512"
-    interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
     reference = staticmethod(reference_top_k_ragged_transform_k512)
-    K = 512
+    interface = INTERFACE_TOP_K_RAGGED_TRANSFORM
+    axes = {"k": 512}
     sha256 = "ae080e0053015cda387d99fedd0d018aec96a83e51f6c63809539f522995127e"
 
 
+# fmt: on
 if __name__ == "__main__":
     raise SystemExit(main(__file__, sys.argv[1:]))

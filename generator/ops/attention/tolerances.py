@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from generator.ops.attention.logits import growth
 from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import Case, Definition
 
 _GROWS = (
     "Logits of a larger deviation are as many times as far off, and so is atol: 20 times "
@@ -69,6 +69,16 @@ _FROM_BF16_WEIGHTS = tuple(
     )
     for backend in ("fa2", "fa3")
 )
+
+
+def growth(definition: Definition, case: Case) -> float:
+    """Return the factor of a case's logits, as `logits.growth` does.
+
+    That is imported when a case is judged: the renderer reads bounds without torch.
+    """
+    from generator.ops.attention import logits
+
+    return logits.growth(definition, case)
 
 
 def attention_tolerances(products: int, total: int) -> tuple[Override, ...]:

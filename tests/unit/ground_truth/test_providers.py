@@ -69,8 +69,8 @@ def judge(
     return library.judge(some, op_specs()[some.op_type], source, machine)
 
 
-def op(*functions: str) -> OpSource:
-    return OpSource("", (), "", functions)
+def op(*providers: str) -> OpSource:
+    return OpSource((), "", (), providers)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def op(*functions: str) -> OpSource:
     ],
 )
 def test_what_stands_in_the_way(machine: FakeMachine, kind: Kind, reason: str) -> None:
-    found = judge(FLASHINFER, definition(), op("flashinfer_ground_truth"), machine)
+    found = judge(FLASHINFER, definition(), op("flashinfer"), machine)
     assert not found.usable
     assert found.obstacle == Obstacle(kind, reason)
     assert found.version == (machine.version("flashinfer-python") or "")
@@ -115,7 +115,7 @@ def test_without_an_adapter_nothing_is_tried() -> None:
         def version(self, distribution: str) -> str | None:
             raise AssertionError(distribution)
 
-    found = judge(SGLANG, definition(), op("flashinfer_ground_truth"), Untouchable())
+    found = judge(SGLANG, definition(), op("flashinfer"), Untouchable())
     obstacle = Obstacle(Kind.NO_ADAPTER, "no SGLang adapter for rmsnorm")
     assert found == Availability("sglang", obstacle)
 
@@ -165,7 +165,7 @@ def test_an_op_may_say_why_a_library_has_no_adapter() -> None:
 
 
 def test_the_first_usable_provider_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = op(*(f"{provider.name}_ground_truth" for provider in PROVIDERS))
+    every = op(*(provider.name for provider in PROVIDERS))
     monkeypatch.setattr(
         "generator.ground_truth.resolver.op_source", lambda op_type: every
     )
@@ -222,7 +222,7 @@ def test_as_dict_of_a_light_installation_without_a_device() -> None:
 
 
 def test_sglang_needs_cuda_where_no_backend_does_without() -> None:
-    machine, source = FakeMachine(None), op("sglang_ground_truth")
+    machine, source = FakeMachine(None), op("sglang")
     found = judge(SGLANG, definition(), source, machine)
     assert found.obstacle == NO_CUDA
     on_cpu = replace(source, on_cpu=("sglang",))

@@ -14,6 +14,7 @@ from generator.running.parametrize import _spread_relations
 from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition, Interface
 from kernel_judge.relation import Bound, RelatedCase, Relation, alike
+from kernel_judge.subject import Op
 
 INTERFACE = Interface({"x": "float32[M, N]"}, {"y": "float32[M, N]"})
 BOUNDS = {"y": Bound(Tolerance(rtol=0.0, atol=1e-3), "a reason")}
@@ -55,9 +56,8 @@ def file(monkeypatch):
             "op_type": "twice",
             "interface": INTERFACE,
             "reference": staticmethod(lambda: run),
-            "make_inputs": staticmethod(made),
-            "relations": staticmethod(relations),
-            "N": 3,
+            "op": Op(make_inputs=made, relations=relations, guesses_inputs=True),
+            "axes": {"N": 3},
         }
         added = type(f"Test{name.title()}", (Metamorphic,), attributes)
         setattr(module, added.__name__, added)

@@ -60,7 +60,7 @@ def test_a_recording_is_replayed_on_the_cpu(name, job):
     cls, told = rendered(name), []
     result = record.record(cls.subject(), job, HERE)
     assert (result.status, result.remarks) == (RECORDED, [])
-    backends = cls.flashinfer_backends(cls.definition())
+    backends = cls.subject().op.kernels["flashinfer"].backends(cls.definition())
     assert result.labels == tuple(
         f"{available.source_name('flashinfer', b)}@0.6@NVIDIA-H200" for b in backends
     )

@@ -98,7 +98,7 @@ def test_a_repeated_index_counts_twice():
 
 def inputs_of(name, definition=SMALL):
     cls = rendered(run_of(REFERENCE), definition)
-    (case,) = (c for c in cls.cases(definition) if c.name == name)
+    (case,) = (c for c in cls.op.cases(definition) if c.name == name)
     return trial_of(cls, case).inputs
 
 
@@ -213,8 +213,8 @@ def test_the_adapters_pass_the_chosen_tokens(name, backend):
     for case in cases_of(cls, ("small", "medium")):
         trial = trial_of(cls, case)
         given = trial.fresh_inputs()
-        made = cls.flashinfer_ground_truth(definition, given, backend)
-        rows = cls.defined_rows(definition, trial.inputs)
+        made = cls.subject().op.kernels["flashinfer"].call(definition, given, backend)
+        rows = cls.op.defined_rows(definition, trial.inputs)
         for found, expected in zip(made, trial.outputs, strict=True):
             torch.testing.assert_close(
                 found[rows], expected[rows], rtol=1e-2, atol=1e-4

@@ -158,10 +158,12 @@ def test_the_adapter_passes_views_and_returns_the_pool(monkeypatch):
     cls = rendered(run_of(REFERENCE))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
-        made = cls.flashinfer_ground_truth(
-            trial.definition, trial.fresh_inputs(), "simple"
+        made = (
+            cls.subject()
+            .op.kernels["flashinfer"]
+            .call(trial.definition, trial.fresh_inputs(), "simple")
         )
-        rows = cls.defined_rows(trial.definition, trial.inputs)
+        rows = cls.op.defined_rows(trial.definition, trial.inputs)
         assert torch.equal(made[0][rows], trial.outputs[0][rows])
         assert torch.equal(made[1], trial.outputs[1])
 
@@ -175,4 +177,4 @@ def test_the_adapter_refuses_values_that_differ_within_a_head(monkeypatch):
     given = trial.fresh_inputs()
     given["D"][3, 2] += 1
     with pytest.raises(AssertionError, match="one value a head"):
-        cls.flashinfer_ground_truth(trial.definition, given, "simple")
+        cls.subject().op.kernels["flashinfer"].call(trial.definition, given, "simple")

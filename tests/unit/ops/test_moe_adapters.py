@@ -97,11 +97,15 @@ def test_the_triton_kernel_gets_the_same_experts_in_its_own_order(triton, name):
     cls = class_of(moe, small(name), run_of(loaded(name).reference))
     for case in cases_of(cls, ("small", "medium")):
         trial = trial_of(cls, case)
-        for backend in cls.sglang_backends(trial.definition):
+        for backend in cls.subject().op.kernels["sglang"].backends(trial.definition):
             if backend.name == "native":
                 continue
             given = trial.lazy_inputs()
-            made = cls.sglang_ground_truth(trial.definition, given, backend.name)
+            made = (
+                cls.subject()
+                .op.kernels["sglang"]
+                .call(trial.definition, given, backend.name)
+            )
             # where scales have all bits, bfloat16 rounds what the kernel is handed
             exact = not {"all_bits", "below"} & case.params.keys()
             source = f"sglang/{'native' if exact else backend.name}"
@@ -174,10 +178,10 @@ def kernels(monkeypatch):
 
 def call(name, case_name, kernels):
     cls, trial = trial_for(name, case_name)
-    (backend,) = cls.flashinfer_backends(trial.definition)
+    (backend,) = cls.subject().op.kernels["flashinfer"].backends(trial.definition)
     assert backend.min_sm == 100
     given = trial.fresh_inputs()
-    cls.flashinfer_ground_truth(trial.definition, given, backend.name)
+    cls.subject().op.kernels["flashinfer"].call(trial.definition, given, backend.name)
     ((kernel, arguments, options),) = kernels
     return trial, given, kernel, arguments, options
 

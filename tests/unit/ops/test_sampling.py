@@ -121,7 +121,7 @@ def rendered(kind, run=None):
 
 
 def case_of(cls, name):
-    (case,) = [c for c in cls.cases(cls.definition()) if c.name == name]
+    (case,) = [c for c in cls.op.cases(cls.definition()) if c.name == name]
     return case
 
 
@@ -244,7 +244,7 @@ def test_each_token_at_a_boundary_weighs_enough_for_small_cases(kind):
     cls = rendered(kind)
     name = {K: "k-per-row", P: "p-per-row", BOTH: "p-of-the-kept"}[kind]
     trial = trial_of(cls, case_of(cls, name))
-    laws = cls.oracle(trial.definition, trial.inputs)
+    laws = cls.op.oracle(trial.definition, trial.inputs)
     for number, law in enumerate(laws.laws):
         assert not len(law.free)
         draws = int((laws.row_law == number).sum()) * trial.case.params["calls"]
@@ -301,7 +301,7 @@ def test_a_sampler_that_keeps_all_of_a_tie_agrees(kind, monkeypatch):
     )
     definition = sized(f"{kind}_sampling_from_probs_v128256", vocab_size=1024)
     cls = class_of(sampling, definition, run_of(REFERENCES[kind]))
-    backend = cls.flashinfer_backends(definition)[0]
+    backend = cls.subject().op.kernels["flashinfer"].backends(definition)[0]
     for case in cases_of(cls):
         trial = trial_of(cls, case)
         cls().test_matches_flashinfer(trial, backend, ignore_property)
@@ -342,15 +342,19 @@ def test_sglang_is_asked_for_one_filter_at_a_time(kind, monkeypatch):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "sglang.srt.layers", layers)
     cls = rendered(kind)
-    (backend,) = cls.sglang_backends(cls.definition())
+    (backend,) = cls.subject().op.kernels["sglang"].backends(cls.definition())
     assert not backend.needs_cuda
     for case in cases_of(cls, ("small", "medium")):
         trial = trial_of(cls, case)
         given = trial.fresh_inputs()
-        found = cls.sglang_ground_truth(trial.definition, given, backend.name)
+        found = (
+            cls.subject()
+            .op.kernels["sglang"]
+            .call(trial.definition, given, backend.name)
+        )
         assert found.shape == given["probs"].shape
         question = Question(trial.definition, case, trial.inputs, "sglang/native")
-        policy = cls.policies["samples"]
+        policy = cls.op.policies["samples"]
         # probabilities are asked for once, draws as often as the case says
         assert policy.calls(found, case) == 1
         assert policy.calls(trial.outputs[0], case) == case.params["calls"]

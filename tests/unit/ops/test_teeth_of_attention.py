@@ -57,7 +57,7 @@ def test_the_last_page_taken_as_full_is_red_in_every_case():
     full = with_defect(definition, run, "last page full")
     cls = class_of(gqa_paged, definition, full)
     assert oracle_failures(cls, SIZES) == [
-        case.name for case in cls.cases(definition) if case.size in SIZES
+        case.name for case in cls.op.cases(definition) if case.size in SIZES
     ]
 
 

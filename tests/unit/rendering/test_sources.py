@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.ops.op_source import op_source
+from generator.ops.op_source import op_source, op_tolerances
+from generator.ops.op_values import op_of
 from generator.ops.registry import op_folder, op_specs
 from generator.rendering.embedding import can_be_nested, nest, source_lines
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rendering.python_text import literal
 from generator.rendering.render import render_test_file
-from kernel_judge.op_names import OP_FUNCTIONS
+from kernel_judge.op_names import OP_FIELDS
 from tests.builders import ROOT, definition_value
 
 Q = '"""'
@@ -165,11 +169,34 @@ def test_any_literal_survives_nesting(content):
 def test_an_ops_module_is_read_as_text(op_type):
     source = op_source(op_type)
     text = (op_folder(op_type) / "op.py").read_text("utf-8")
-    assert source.docstring
     assert source.body in text
-    assert source.functions == tuple(f for f in OP_FUNCTIONS if f in source.functions)
-    defined = {n.name for n in ast.parse(source.body).body if hasattr(n, "name")}
-    assert set(source.functions) <= defined
-    for provider in source.providers:
-        assert f"{provider}_ground_truth" in defined
-        assert f"{provider}_backends" in defined
+    assert source.fields == tuple(f for f in OP_FIELDS if f in source.fields)
+    declared = op_of(op_type)
+    assert source.providers == tuple(declared.kernels)
+    assert set(source.policies) == set(declared.policies)
+    assert {"cases", "make_inputs", "oracle"} <= set(source.fields)
+
+
+def _bounds(overrides):
+    return [(replace(o, where=None), o.where is None) for o in overrides]
+
+
+@pytest.mark.parametrize("op_type", op_specs())
+def test_bounds_that_are_read_are_those_of_the_op(op_type):
+    """The renderer executes a few statements of op.py; the tests import all of it."""
+    assert _bounds(op_tolerances(op_type)) == _bounds(op_of(op_type).tolerances)
+
+
+def test_bounds_are_read_without_torch():
+    """So that rendering takes as long as it does."""
+    code = (
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "from generator.ops.op_source import op_tolerances\n"
+        "from generator.ops.registry import op_specs\n"
+        "print(sum(len(op_tolerances(op_type)) for op_type in op_specs()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) == sum(len(op_of(o).tolerances) for o in op_specs())

@@ -21,7 +21,7 @@ def test_a_kernel_is_asked_once_a_case(monkeypatch):
 
     def adapter(definition, inputs, backend):
         asked.append(backend)
-        return cls.oracle(definition, inputs).to(inputs["hidden_states"].dtype)
+        return cls.op.oracle(definition, inputs).to(inputs["hidden_states"].dtype)
 
     name = "rmsnorm_h128"
     cls = class_of(
@@ -34,7 +34,7 @@ def test_a_kernel_is_asked_once_a_case(monkeypatch):
     sources = [("flashinfer", backend) for backend in backends]
     monkeypatch.setattr(of_sources, "usable_sources", lambda cls, device: sources)
     monkeypatch.setattr(of_sources, "backend_obstacle", lambda *source: None)
-    first, second, *_ = cls.cases(cls.definition())
+    first, second, *_ = cls.op.cases(cls.definition())
     trial = trial_of(cls, first)
     for backend in backends:
         cls().test_matches_flashinfer(trial, backend, ignore_property)

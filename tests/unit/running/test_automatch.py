@@ -40,7 +40,7 @@ def rendered(run, apis=(API,), **changes):
         "name": "d",
         "op_type": "odd",
         "interface": INTERFACE,
-        "N": 4,
+        "axes": {"N": 4},
         "reference": staticmethod(lambda: run),
         "unresolved": "no op module for odd",
         "fi_apis": apis,

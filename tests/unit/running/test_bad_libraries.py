@@ -133,7 +133,7 @@ def test_a_wrapper_that_goes_wrong_is_red(library, plan, run, expected, text):
     sizes = {"num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 8, "page_size": 4}
     cls = class_of(gqa_paged, sized(name, **sizes), run_of(loaded(name).reference))
     trial = trial_of(cls, cases_of(cls)[0])
-    backend = cls.flashinfer_backends(cls.definition())[0]
+    backend = cls.subject().op.kernels["flashinfer"].backends(cls.definition())[0]
     with pytest.raises(expected, match=text):
         cls().test_matches_flashinfer(trial, backend, ignore_property)
 

@@ -71,7 +71,7 @@ def test_a_kernel_gets_the_inputs_of_a_definition_without_init() -> None:
     specs = {"y": SimpleNamespace(dtype="float32")}
     definition: Any = SimpleNamespace(interface=SimpleNamespace(output_specs=specs))
     inputs = {"x": torch.ones(2), "factor": 3.0}
-    (y,) = Scaled.op().kernels["flashinfer"].call(definition, inputs, "scaled")
+    (y,) = Scaled.declared_op().kernels["flashinfer"].call(definition, inputs, "scaled")
     assert y.tolist() == [3.0, 3.0]
 
 
@@ -91,5 +91,9 @@ def test_a_wrapper_plans_with_an_input_that_init_lacks() -> None:
     specs = {"got": SimpleNamespace(dtype="float32")}
     definition: Any = SimpleNamespace(interface=SimpleNamespace(output_specs=specs))
     inputs = {"q": torch.ones(1), "sm_scale": 0.5}
-    (got,) = Planned.op().kernels["flashinfer"].call(definition, inputs, "Wrapper.run")
+    (got,) = (
+        Planned.declared_op()
+        .kernels["flashinfer"]
+        .call(definition, inputs, "Wrapper.run")
+    )
     assert got["sm_scale"] == 0.5

@@ -291,7 +291,7 @@ def test_a_usable_backend_gets_every_case(cuda):
 
 def test_the_others_are_compared_where_sglang_s_worker_does_not_start(monkeypatch):
     cls = norm_class()
-    case = next(iter(cls.cases(cls.definition())))
+    case = next(iter(cls.op.cases(cls.definition())))
     sources = [("flashinfer", Backend("")), ("sglang", Backend("native"))]
     monkeypatch.setattr(of_sources, "usable_sources", lambda *_: sources)
 

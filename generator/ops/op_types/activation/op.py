@@ -17,6 +17,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _ALPHA, _OAI_LIMIT = 1.702, 7.0
 _NEAR_MINUS_3 = {"std": 0.5, "mean": -2.75}
@@ -244,3 +245,16 @@ def _clipped(x: torch.Tensor) -> torch.Tensor:
             x.float(), _ALPHA, _OAI_LIMIT
         )
     return out
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

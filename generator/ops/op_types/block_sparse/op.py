@@ -24,6 +24,7 @@ from generator.ops.op_types.block_sparse.relations import sparse_relations
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=128, total=800)
 # block columns, and how many of them each block row sees
@@ -167,3 +168,14 @@ def flashinfer_ground_truth(
     flat = (value.flatten(0, 1) for value in (q, k, v))
     output, lse = wrapper.run(*flat, return_lse=True)
     return output.view(q.shape), lse.view(q.shape[:3])
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

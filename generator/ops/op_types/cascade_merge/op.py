@@ -18,6 +18,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 
 def _merges_in_threads(axes: Mapping[str, int]) -> bool:
@@ -156,3 +157,14 @@ def flashinfer_ground_truth(
     if "v" in inputs:
         return cascade.merge_states(inputs["v"], inputs["s"])
     return cascade.merge_state(*(inputs[n] for n in ("v_a", "s_a", "v_b", "s_b")))
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

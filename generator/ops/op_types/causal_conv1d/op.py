@@ -17,6 +17,7 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 PAD_SLOT = -1
 # exp(-x) of the sums overflows; inputs and weights have 4 bits each, so that a kernel
@@ -223,3 +224,14 @@ def sglang_ground_truth(
         pad_slot_id=PAD_SLOT,
     )
     return output.T, pool
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)

@@ -21,6 +21,7 @@ from generator.ops.op_types.chunked_attention.relations import chunked_relations
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=128, total=800)
 
@@ -98,3 +99,14 @@ def flashinfer_ground_truth(
         "kv_indptr": torch.tensor(kv_cuts, dtype=torch.int32, device=device),
     }
     return ragged_prefill(definition, cut_inputs, backend, dim, dim)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

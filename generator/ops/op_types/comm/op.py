@@ -20,6 +20,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 # deviation of the sum and of the residual, by case
 _STDS = {"tiny-variance": 1e-3, "large-values": 1e4}
@@ -159,3 +160,16 @@ def pytorch_ground_truth(
         rows, rows.shape[-1:], inputs["weight"].float(), definition.constants["eps"]
     )
     return normed.bfloat16(), rows.bfloat16()
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
+    },
+)

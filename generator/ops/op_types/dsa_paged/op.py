@@ -41,6 +41,7 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.obstacle import Unavailable
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=576, total=1105)
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}
@@ -398,3 +399,18 @@ def _logits_deep_gemm(inputs: dict[str, Any]) -> torch.Tensor:
         clean_logits=False,
     )
     return logits
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

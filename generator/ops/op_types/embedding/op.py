@@ -17,6 +17,7 @@ from kernel_judge.inputs.lazy_weights import Tiled, base_length, fresh
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = (
     Override(
@@ -114,3 +115,13 @@ def sglang_ground_truth(
         root = definition.axes["hidden_size"] ** 0.5
         output = output * torch.tensor(root, dtype=output.dtype)
     return output.masked_fill_(foreign.unsqueeze(-1), 0)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)

@@ -16,6 +16,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = (
     Override(
@@ -141,3 +142,13 @@ def sglang_ground_truth(
         for i in places
     ]
     return torch.cat(parts, dim=1)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.gdn.cases import FADES, decode_cases, prefill_cases
+from generator.ops.op_types.gdn.cases import decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
     L2_EPS,
     any_rows,
@@ -26,6 +26,7 @@ from generator.ops.op_types.gdn.delta_rule import (
     states_before,
     unit_rows,
 )
+from generator.ops.op_types.gdn.names import FADES
 from generator.ops.op_types.gdn.native import loop
 from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
@@ -33,6 +34,7 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 BUFFER = "intermediate_states_buffer"
 _ONE_ROUNDING = (
@@ -386,3 +388,17 @@ def _sglang_native(
         for t in range(output.shape[1]):
             _, inputs[name][: len(output), t] = call(t + 1)
     return _with_buffer(inputs, output, inputs["initial_state"])
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    filled_inputs=filled_inputs,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

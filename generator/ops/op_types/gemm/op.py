@@ -21,6 +21,7 @@ from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES: tuple[Override, ...] = ()
 _WORKSPACE_BYTES = 32 * 2**20
@@ -94,3 +95,15 @@ def pytorch_ground_truth(
 ) -> torch.Tensor:
     """Return the product [M, N] by torch.nn.functional.linear as in serving."""
     return torch.nn.functional.linear(inputs["A"], inputs["B"])
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
+    },
+)

@@ -17,6 +17,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _ONCE = "float32 sums of elements of about 1, rounded once: half an ulp is 2^-8 at most"
 _BLOCKS = (
@@ -181,3 +182,16 @@ def sglang_ground_truth(
     names = ("input", "weight", "input_scale", "weight_scale")
     given = [inputs[name] for name in names]
     return w8a8_block_fp8_matmul_triton(*given, [BLOCK, BLOCK], torch.bfloat16)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

@@ -60,6 +60,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES = Backend("cuda-cores")
@@ -246,3 +247,14 @@ def _planned_wrapper(
         **options,
     )
     return prefill
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -20,6 +20,7 @@ from generator.ops.attention.variant import variant_of
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 
@@ -65,3 +66,14 @@ def flashinfer_ground_truth(
     return ragged_prefill(
         definition, inputs, backend, axes["head_dim"], axes["head_dim"]
     )
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -20,6 +20,7 @@ from generator.ops.paging import indptr
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=256, total=800)
 _CUDA_CORES, _TENSOR_CORES = Backend("cuda-cores"), Backend("fa2", min_sm=80)
@@ -123,3 +124,14 @@ def flashinfer_ground_truth(
     return flashinfer.single_decode_with_kv_cache(
         q, k, v, use_tensor_cores=backend != _CUDA_CORES.name, **given
     )
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

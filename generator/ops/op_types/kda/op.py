@@ -20,6 +20,7 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _FLOAT32 = (
     "a token rounds a state of 3 four times, by 2^-24 each, 7e-7; keys of length 1 and "
@@ -317,3 +318,13 @@ def _native(
     )
     given = kda_attention._pure_torch_kda_reference(fixture, inputs["state"])
     return given.output[0], given.final_states
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)

@@ -16,6 +16,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _CANCELLED = (
     "the mean, 8 deviations at most, has a float32 error of a few 2^-24 of itself, which "
@@ -121,3 +122,16 @@ def sglang_ground_truth(
     norm.bias = torch.nn.Parameter(inputs["bias"], requires_grad=False)
     out: torch.Tensor = norm.forward_native(x)
     return out
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

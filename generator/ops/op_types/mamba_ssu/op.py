@@ -16,6 +16,7 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 PAD_SLOT = -1
 _CANCELLING = (
@@ -202,3 +203,14 @@ def _one_a_head(tensor: torch.Tensor, kept: int) -> torch.Tensor:
     view = first.view(first.shape + (1,) * (tensor.dim() - kept)).expand_as(tensor)
     assert torch.equal(view, tensor), "the kernel reads one value a head"
     return view
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -19,6 +19,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _RATIOS = (
     "sums of positive numbers and quotients lose nothing to cancellation: a logit of 40 "
@@ -273,3 +274,16 @@ def sglang_ground_truth(
     )
     rows = residual.flatten(1)
     return post, comb, mhc.mhc_combine(rows, pre, streams, residual.dtype)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

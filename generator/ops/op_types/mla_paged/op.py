@@ -40,6 +40,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=576, total=1090)
 FA2_OF_SM90 = replace(FA2, min_sm=90, max_sm=90)
@@ -141,3 +142,14 @@ def flashinfer_ground_truth(
     caches = ckv, inputs["kpe_cache"]
     scales = {name: inputs[name] for name in stored_scales(definition)}
     return wrapper.run(q, inputs["q_pe"], *caches, **scales, return_lse=True)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -18,6 +18,7 @@ from generator.ops.attention.tolerances import attention_tolerances
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=192, total=740)
 
@@ -64,3 +65,14 @@ def flashinfer_ground_truth(
     """Return bfloat16 output and float32 LSE of FlashInfer's ragged prefill."""
     axes = definition.axes
     return ragged_prefill(definition, inputs, backend, axes["qk_dim"], axes["vo_dim"])
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -29,6 +29,7 @@ from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
 _SHORT = (
@@ -363,3 +364,17 @@ def sglang_ground_truth(
         "native": moe_sglang.run_native,
     }[backend]
     return run(definition, inputs)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    peak_bytes=peak_bytes,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

@@ -7,16 +7,10 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.page_append.names import ROWS
 from kernel_judge.definition import Definition
 
 Caches = dict[str, torch.Tensor]
-# cache → the rows that are appended to it
-ROWS = {
-    "k_cache": "append_key",
-    "v_cache": "append_value",
-    "ckv_cache": "append_ckv",
-    "kpe_cache": "append_kpe",
-}
 
 
 def cache_names(definition: Definition) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.page_append.caches import ROWS
+from generator.ops.op_types.page_append.names import ROWS
 from generator.ops.paging import SPARE_PAGES, page_counts, page_table
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream

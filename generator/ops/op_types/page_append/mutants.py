@@ -16,12 +16,12 @@ from generator.ops.mutants import (
     on_outputs,
 )
 from generator.ops.op_types.page_append.caches import (
-    ROWS,
     by_token,
     cache_names,
     is_hnd,
     page_size_of,
 )
+from generator.ops.op_types.page_append.names import ROWS
 from kernel_judge.definition import Definition
 
 # (inputs, page size) → the page and the slot that each row is written to

@@ -10,13 +10,15 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.page_append.caches import ROWS, cache_names, is_hnd
+from generator.ops.op_types.page_append.caches import cache_names, is_hnd
 from generator.ops.op_types.page_append.inputs import append_axes, append_inputs
+from generator.ops.op_types.page_append.names import ROWS
 from generator.ops.op_types.page_append.relations import append_relations
 from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = tuple(
     Override(f"{cache}_out", EXACT, "numbers are copied, none is computed")
@@ -117,3 +119,13 @@ def flashinfer_ground_truth(
         layout = "HND" if is_hnd(definition) else "NHD"
         page.append_paged_kv_cache(*rows, *where, caches, *table, kv_layout=layout)
     return caches
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

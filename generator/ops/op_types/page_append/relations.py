@@ -9,13 +9,13 @@ import torch
 
 from generator.ops.attention.oracle import oracle_paged, oracle_ragged
 from generator.ops.op_types.page_append.caches import (
-    ROWS,
     by_token,
     cache_names,
     is_hnd,
     page_size_of,
 )
 from generator.ops.op_types.page_append.inputs import append_axes
+from generator.ops.op_types.page_append.names import ROWS
 from generator.ops.paging import indptr, input_table, token_slots
 from generator.ops.row_relations import reordered
 from kernel_judge.comparison.tolerance import EXACT, Tolerance

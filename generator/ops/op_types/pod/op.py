@@ -12,14 +12,15 @@ import torch
 
 from generator.ops.attention.cases import logit_params
 from generator.ops.attention.flashinfer import skip_more_queries, workspace
-from generator.ops.attention.logits import growth
 from generator.ops.attention.oracle import oracle_attention, oracle_paged
+from generator.ops.attention.tolerances import growth
 from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
 from generator.ops.op_types.pod.relations import pod_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _EXACT_BUT_ROUNDED = (
     "one rounding to bfloat16: half an ulp is 2^-8 at most, and its mean square 2^-14/12 "
@@ -137,3 +138,14 @@ def flashinfer_ground_truth(
         causal_p=True,
         sm_scale_p=scale,
     )
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    defined_rows=defined_rows,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -24,6 +24,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _HALF_STEP = (
     "the oracle gives the quotient unrounded: e4m3 has three bits behind the first, so "
@@ -291,3 +292,16 @@ def sglang_ground_truth(
     exponents = torch.log2(factors).round() + 127
     scales = exponents.to(torch.uint8).masked_fill(zeros, 0)
     return bytes_.view(torch.int8), scales.view(torch.int8)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

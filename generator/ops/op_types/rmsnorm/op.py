@@ -18,6 +18,7 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = (
     Override(
@@ -201,3 +202,16 @@ def sglang_ground_truth(
     scale = torch.tensor([inputs["scale"]], device=x.device)
     codes, _ = static_quant_fp8(rows[0].contiguous(), scale)
     return codes, *(total.to(x.dtype) for total in rows[1:])
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

@@ -19,6 +19,7 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _TO_ORACLE = Tolerance(rtol=4e-3, atol=4e-6, nmse=5e-6)
 _TO_KERNEL = Tolerance(rtol=8e-3, atol=4e-6, nmse=1e-6)
@@ -336,3 +337,16 @@ def _sglang_rope(definition: Definition, inputs: dict[str, Any]) -> Any:
     own = rope.cos_sin_cache.to(inputs["q"].device)
     rope.cos_sin_cache = inputs.get("cos_sin_cache", own)
     return rope
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

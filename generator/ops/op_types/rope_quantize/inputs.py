@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.rope_quantize.names import CACHES, ROWS
 from generator.ops.paging import SPARE_PAGES, page_counts, page_table
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 
-ROWS = ("q_rope", "k_rope", "q_nope", "k_nope", "v")
-CACHES = ("k_cache", "v_cache", "ckv_cache", "kpe_cache")
 # (length after the append, of it new) of each sequence
 Lengths = Sequence[tuple[int, int]]
 

@@ -17,7 +17,7 @@ from generator.ops.mutants import (
     calling,
     on_inputs,
 )
-from generator.ops.op_types.rope_quantize.inputs import CACHES
+from generator.ops.op_types.rope_quantize.names import CACHES
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.trial import as_tuple
 

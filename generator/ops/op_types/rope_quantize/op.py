@@ -12,12 +12,14 @@ from typing import Any
 import torch
 
 from generator.ops.float8 import e4m3_values
-from generator.ops.op_types.rope_quantize.inputs import CACHES, axes_of, made_inputs
+from generator.ops.op_types.rope_quantize.inputs import axes_of, made_inputs
+from generator.ops.op_types.rope_quantize.names import CACHES
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 _PARTS = ("q_rope", "k_rope", "q_nope", "k_nope")
 TOLERANCES = tuple(
@@ -167,3 +169,13 @@ def flashinfer_ground_truth(
         **options,
     )
     return q_rope_out, q_nope_out, *caches
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -42,6 +42,7 @@ from generator.ops.op_types.sampling.relations import sampling_relations
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 
 def _no_filter_of_flashinfer(inputs: Mapping[str, Any]) -> torch.Tensor:
@@ -200,3 +201,16 @@ def _filtered_by_sglang(
     )
     kept = torch.zeros_like(probs).scatter_(1, tokens.long(), weights)
     return kept / kept.sum(dim=1, keepdim=True)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

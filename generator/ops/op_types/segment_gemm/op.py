@@ -17,6 +17,7 @@ from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 TOLERANCES: tuple[Override, ...] = ()
 _WORKSPACE_BYTES = 128 * 2**20
@@ -94,3 +95,12 @@ def flashinfer_ground_truth(
         seg_indptr=inputs["seg_indptr"],
         weight_indices=indices,
     )
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+)

@@ -29,6 +29,7 @@ from generator.ops.op_types.speculative_sampling.relations import chain_relation
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 
 def _without_draft(inputs: Mapping[str, Any]) -> torch.Tensor:
@@ -184,3 +185,16 @@ def sglang_ground_truth(
     )
     kept = torch.arange(slots, device=device) <= emitted[:, None]
     return torch.where(kept, predicts.view(batch, slots), -1)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)

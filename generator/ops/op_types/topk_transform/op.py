@@ -22,6 +22,7 @@ from kernel_judge.comparison.topk_policy import PADDING, TopKSet
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
 
 POLICIES = {"indices": TopKSet(score_rows)}
 # POLICIES compares sets
@@ -128,3 +129,16 @@ def sglang_ground_truth(
     order = (columns < 0).int().argsort(dim=1, stable=True)
     found: torch.Tensor = places.gather(1, order).int()
     return found
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    policies=POLICIES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
