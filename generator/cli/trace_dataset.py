@@ -28,6 +28,7 @@ from generator.cli.parity import parity
 from generator.cli.pull import pull
 from generator.cli.push import push
 from generator.cli.record import record
+from generator.cli.replay import replay
 from generator.cli.review import review
 from generator.cli.rules import rules
 from generator.cli.traces import traces
@@ -81,6 +82,7 @@ _COMMANDS = (
     validate,
     review,
     evaluate,
+    replay,
     audit,
     comment,
     rules,

@@ -74,7 +74,6 @@ def evaluate(
         else:
             groups.setdefault(solution.definition, []).append((place, solution))
     secret = secrets.randbits(62) if asks.secret is None else asks.secret
-    again_command = _again(asks, dataset)
     parts: list[tuple[DatasetFile, list[tuple[int, Solution]]]] = []
     for name, of_definition in groups.items():
         size = min(_MOST, max(1, -(-len(of_definition) // jobs)))
@@ -87,7 +86,7 @@ def evaluate(
         tasks = [
             Task(
                 _WORK,
-                _arguments(file, [s for _, s in part], asks, secret, again_command),
+                _arguments(file, [s for _, s in part], asks, secret),
             )
             for file, part in parts
         ]
@@ -104,19 +103,11 @@ def evaluate(
     return [found[number] for number in range(len(solutions))]
 
 
-def _again(asks: Asks, dataset: Path) -> list[str]:
-    """Return the command that asks for the same values; a solution is to follow."""
-    command = ["trace-dataset", "evaluate", "--dataset", str(dataset.absolute())]
-    command += ["--device", asks.device]
-    return [*command, "--workloads", asks.workloads, "--fuzz", str(asks.fuzz)]
-
-
 def _arguments(
     file: DatasetFile,
     solutions: Sequence[Solution],
     asks: Asks,
     secret: int,
-    again: Sequence[str],
 ) -> Mapping[str, object]:
     wanted = ["cases"] if asks.workloads == "cases" else ["workloads"]
     if asks.workloads == "both":
@@ -130,7 +121,7 @@ def _arguments(
         "case": asks.case,
         "keep_failures": asks.keep_failures,
         "until_wrong": asks.until_wrong,
-        "again": again,
+        "workloads": asks.workloads,
         "conditions": list(asks.conditions),
         "required": list(asks.required),
         "soak": asks.soak,

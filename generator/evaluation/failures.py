@@ -7,21 +7,28 @@ refusal its verdict alone.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from generator.evaluation.verdict import PASSED, SolutionVerdict
+from generator.dataset.file_reading import read_bytes
+from generator.evaluation.verdict import PASSED, Refused, SolutionVerdict
+from generator.problems import Failure
 
 MOST = 8
 """Cases of a solution whose files are kept."""
 
-_COMMAND = "run-again.sh"
+FAILURE, TENSORS = "failure.json", "failure.safetensors"
+"""The files of a refused case: what is known of it, and its values."""
+
+_MOST_BYTES = 64 << 20
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -47,40 +54,94 @@ def unwritten(actual: Sequence[Any]) -> str:
 
 @dataclass
 class Failures:
-    """Write inputs, expected and returned values of refused cases of one solution.
+    """Write what is known of the refused cases of one solution, each into a folder.
 
-    `again` is the command that evaluates the solution with the same values; a case's
-    name is appended. The values of an answer that several calls gave are of all of them.
+    `about` is what a replay needs beside the case: the definition's name, the solution's
+    value and path, from which its values are drawn, and what was asked.
     """
 
     folder: Path
-    again: Sequence[str]
+    about: Mapping[str, Any]
     cases: list[str] = field(default_factory=list)
 
     def keep(
         self,
         case: str,
         inputs: Mapping[str, Any],
-        outputs: Sequence[str],
-        expected: Sequence[Any],
-        actual: Sequence[Any],
+        refused: Refused,
+        values: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+        outputs: Sequence[Mapping[str, Any]] = (),
+        axes: Mapping[str, int] = MappingProxyType({}),
     ) -> str:
-        """Write the files of a case, once; return the folder, empty if none was made."""
+        """Write the files of a case, once; return the folder, empty if none was made.
+
+        `values` has what was returned and what was expected, by output; `outputs` says
+        where these differ.
+        """
         if case in self.cases or len(self.cases) >= MOST:
             return ""
         self.cases.append(case)
         folder = self.folder / f"{len(self.cases)}-{_part(case)}"
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "inputs", inputs)
-        _write(folder / "expected", dict(zip(outputs, expected, strict=False)))
-        _write(folder / "actual", dict(zip(outputs, actual, strict=False)))
-        command = shlex.join([*self.again, "--case", case])
-        (folder / _COMMAND).write_text(f"{command}\n", "utf-8")
+        tensors = {f"inputs.{name}": value for name, value in inputs.items()}
+        for name, (actual, expected) in values.items():
+            tensors |= {f"actual.{name}": actual, f"expected.{name}": expected}
+        numbers = _write(folder / TENSORS, tensors)
+        failure = {
+            "format": 1,
+            **self.about,
+            "case": case,
+            "axes": dict(axes),
+            "verdict": refused.verdict,
+            "reason": refused.reason,
+            "outputs": list(outputs),
+            "numbers": numbers,
+            "next": f"trace-dataset replay {shlex.quote(str(folder / FAILURE))}",
+        }
+        text = json.dumps(finite(failure), indent=1, allow_nan=False)
+        (folder / FAILURE).write_text(f"{text}\n", "utf-8")
         return str(folder)
 
 
-def _write(path: Path, values: Mapping[str, Any]) -> None:
-    """Write tensors to PATH.safetensors and what is none, but JSON, to PATH.json."""
+def read_failure(path: Path) -> dict[str, Any]:
+    """Return the value of a failure's JSON file. Raises Failure for another file."""
+    try:
+        value = json.loads(read_bytes(path.parent, path.name, _MOST_BYTES))
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror or error}.") from None
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or value.get("format") != 1:
+        raise Failure(f"{path}: it is no failure that evaluate --keep-failures wrote.")
+    chosen = {"device": ("cpu", "cuda"), "workloads": ("dataset", "cases", "both")}
+    for name, words in chosen.items():
+        if value.get(name) not in words:
+            raise Failure(f"{path} /{name}: it is none of {', '.join(words)}.")
+    most = {"seed": 2**62, "fuzz": 10_000}
+    for name, highest in most.items():
+        one = value.get(name)
+        if not isinstance(one, int) or isinstance(one, bool) or not 0 <= one <= highest:
+            raise Failure(f"{path} /{name}: it is no number from 0 to {highest}.")
+    kinds = {"definition": str, "path": str, "case": str, "verdict": str}
+    for name, kind in {**kinds, "solution": dict}.items():
+        if not isinstance(value.get(name), kind):
+            raise Failure(f"{path} /{name}: it is missing, or of another kind.")
+    return value
+
+
+def finite(value: Any) -> Any:
+    """Return a value whose numbers JSON has: NaN and infinities as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+def _write(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Write tensors to a file; return what is none, but JSON."""
     from safetensors.torch import save_file
 
     tensors = {
@@ -88,14 +149,12 @@ def _write(path: Path, values: Mapping[str, Any]) -> None:
         for name, value in values.items()
         if isinstance(value, torch.Tensor)
     }
-    save_file(tensors, path.with_suffix(".safetensors"))
-    rest = {
+    save_file(tensors, path)
+    return {
         name: value
         for name, value in values.items()
         if value is None or isinstance(value, (bool, int, float))
     }
-    if rest:
-        path.with_suffix(".json").write_text(json.dumps(rest), "utf-8")
 
 
 def _part(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import torch
 
 from generator.evaluation.arena import Layout, Slices
+from generator.evaluation.described_failure import described
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
@@ -127,6 +128,8 @@ class Judge:
             metrics = ask()
             self._keep(CaseVerdict(name, PASSED, "", metrics, one.workload))
         except Refused as refused:
+            if self.failures is not None:
+                self.failures.keep(name, one.inputs, refused, axes=one.case.axes)
             if refused.verdict != INCORRECT_NUMERICAL or self.until_wrong:
                 raise
             self._keep(self._under_way(refused))
@@ -221,7 +224,7 @@ class Judge:
         """Return the worst errors of all outputs. Raises Refused."""
         names = [*one.subject.interface.output_specs, *one.filled]
         errors = {"max_abs": 0.0, "max_rel": 0.0, "nmse": 0.0}
-        findings = []
+        findings, wrong = [], {}
         for output, a, e in zip(names, actual, one.expected, strict=True):
             result = self._verdict(one, output, a, e)
             if result.metrics is not None:
@@ -233,6 +236,7 @@ class Judge:
                 whose = whose_tolerance(one.subject, output, one.case)
                 by = "" if output in one.subject.op.policies else f"; bounds: {whose}'s"
                 findings.append(f"{output}: {'; '.join(result.findings)}{by}")
+                wrong[output] = (a, e, result)
         if findings:
             lengths = ", ".join(f"{k} {v}" for k, v in one.case.axes.items())
             never = unwritten(actual) if self.passes_outputs else ""
@@ -241,7 +245,14 @@ class Judge:
             self._explain(name, one, actual, refused)
             refused.metrics = errors
             if self.failures is not None:
-                self.failures.keep(name, one.inputs, names, one.expected, actual)
+                specs = one.subject.interface.output_specs
+                axes = {n: s.shape for n, s in specs.items()}
+                told = [described(n, axes.get(n), *of) for n, of in wrong.items()]
+                values = dict(
+                    zip(names, zip(actual, one.expected, strict=True), strict=True)
+                )
+                lies = (values, told, one.case.axes)
+                self.failures.keep(name, one.inputs, refused, *lies)
             raise refused
         self._earlier[_shapes(actual)] = (id(one), actual)
         return errors

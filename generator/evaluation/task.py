@@ -267,12 +267,17 @@ class _Bench:
         """Return what keeps the refused cases of a solution, where that was asked."""
         if not self._task["keep_failures"]:
             return None
-        again = [*self._task["again"], "--seed", str(self._task["secret"])]
+        asked = {
+            "definition": self._file.name,
+            "device": self._task["device"],
+            "workloads": self._task["workloads"],
+            "fuzz": self._task["fuzz"],
+            "seed": self._task["secret"],
+            "path": solution.path,
+            "solution": solution.value,
+        }
         folder = Path(self._task["keep_failures"]) / solution.name
-        # one of the dataset goes by its name: its path is not seen from elsewhere
-        is_listed = (self._root / solution.path).is_file()
-        which = solution.name if is_listed else solution.path
-        return Failures(folder, [*again, which])
+        return Failures(folder, asked)
 
 
 def _budget(allowed: Allowed, asked: Asked) -> float:

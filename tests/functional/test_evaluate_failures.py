@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
+import pytest
+
+from tests.functional.audit_command import audit
 from tests.functional.test_evaluate import evaluate, root
 
 __all__ = ["root"]
@@ -19,15 +21,42 @@ def test_a_refused_case_is_kept_and_runs_again(root: Path, tmp_path: Path) -> No
     (whole,) = json.loads(out)["solutions"]
     folders = sorted((kept / "wrong").iterdir())
     assert folders
-    program, command, *words = shlex.split((folders[0] / "run-again.sh").read_text())
-    assert (program, command) == ("trace-dataset", "evaluate")
-    status, out, _ = evaluate(*words, "--json")
+    file = folders[0] / "failure.json"
+    failure = json.loads(file.read_text())
+    status, out, err = audit(file, "--dataset", root, "--json", command="replay")
     assert status == 1
     (again,) = json.loads(out)["solutions"]
     (case,) = again["cases"]
-    assert case["case"] == words[-1]
+    assert case["case"] == failure["case"]
+    assert f"was {case['verdict']}" in err
     before = next(c for c in whole["cases"] if c["case"] == case["case"])
     assert case["metrics"] == before["metrics"]
+    # the mended one passes at that case
+    mended = next(root.rglob("right.json"))
+    status, out, _ = audit(
+        *(file, "--solution", mended, "--dataset", root, "--json"), command="replay"
+    )
+    (again,) = json.loads(out)["solutions"]
+    assert (status, again["verdict"], len(again["cases"])) == (0, "PASSED", 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        ("{", "it is no failure"),
+        ('{"format": 1, "device": "cpu"}', "/workloads"),
+    ],
+)
+def test_what_is_no_failure_is_one_line(
+    root: Path, tmp_path: Path, content: str | None, said: str
+) -> None:
+    path = tmp_path / "failure.json"
+    if content is not None:
+        path.write_text(content)
+    status, _, err = audit(path, "--dataset", root, command="replay")
+    assert status == 2
+    assert said in err
 
 
 def test_a_contest_tells_no_value(root: Path) -> None:

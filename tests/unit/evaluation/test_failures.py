@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-import shlex
+import json
+import math
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from generator.evaluation.failures import MOST, Failures, unwritten, without_details
+from generator.evaluation.described_failure import described, without_expected
+from generator.evaluation.failures import (
+    MOST,
+    Failures,
+    read_failure,
+    unwritten,
+    without_details,
+)
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     PASSED,
+    RUNTIME_ERROR,
     CaseVerdict,
+    Refused,
     SolutionVerdict,
 )
+from generator.problems import Failure
+from kernel_judge.comparison.compare import compare
+from kernel_judge.comparison.tolerance import Tolerance
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess
 
@@ -58,8 +71,8 @@ def test_a_refusal_has_element_values_bound_its_source_and_lengths() -> None:
         assert "e+30" not in case.reason
 
 
-def test_files_of_a_failure_hold_the_case_and_a_command(tmp_path: Path) -> None:
-    failures = Failures(tmp_path / "mine", ["trace-dataset", "evaluate", "a b.json"])
+def test_files_of_a_failure_hold_the_case_and_what_is_wrong(tmp_path: Path) -> None:
+    failures = Failures(tmp_path / "mine", {"definition": NORM})
     found = judged(one_wrong, failures).items()
     refused = [
         case
@@ -69,30 +82,92 @@ def test_files_of_a_failure_hold_the_case_and_a_command(tmp_path: Path) -> None:
     folders = sorted((tmp_path / "mine").iterdir())
     assert len(folders) == min(len(refused), MOST)
     for folder in folders:
-        inputs = load_file(folder / "inputs.safetensors")
-        actual = load_file(folder / "actual.safetensors")["output"]
-        expected = load_file(folder / "expected.safetensors")["output"]
-        assert torch.equal(one_wrong(*inputs.values()), actual)
+        tensors = load_file(folder / "failure.safetensors")
+        inputs = (tensors["inputs.hidden_states"], tensors["inputs.weight"])
+        actual, expected = tensors["actual.output"], tensors["expected.output"]
+        assert torch.equal(one_wrong(*inputs), actual)
         assert float((actual.double() - expected).abs().argmax()) == 2 * 128 + 5
-        words = shlex.split((folder / "run-again.sh").read_text())
-        assert words[:3] == ["trace-dataset", "evaluate", "a b.json"]
-        assert words[-2] == "--case"
-        assert words[-1] in {case.case for case in refused}
+        failure = json.loads((folder / "failure.json").read_text())
+        assert failure["definition"] == NORM
+        assert failure["case"] in {case.case for case in refused}
+        assert failure["axes"] == {"batch_size": len(actual)}
+        (output,) = failure["outputs"]
+        assert (output["wrong"], output["worst"][0]["index"]) == (1, [2, 5])
+        by_axis = output["wrong_by_axis"]
+        assert by_axis["batch_size"]["first"] == [2]
+        assert by_axis["hidden_size"]["first"] == [5]
+        hidden = json.dumps(without_expected(failure))
+        worst = output["worst"][0]
+        assert str(worst["expected"]) not in hidden
+        assert str(worst["actual"]) in hidden
+        assert "allowed" not in hidden
 
 
 def test_no_more_cases_are_kept_than_stated(tmp_path: Path) -> None:
-    failures = Failures(tmp_path, ["x"])
+    failures = Failures(tmp_path, {})
+    refused = Refused(RUNTIME_ERROR, "it raised")
     value = torch.ones(2)
     for number in range(MOST + 2):
         for _ in range(2):
-            failures.keep(
-                f"../{number}", {"x": value, "s": 2.0}, ["y"], [value], [value]
-            )
+            failures.keep(f"../{number}", {"x": value, "s": math.inf}, refused)
     folders = list(tmp_path.iterdir())
     assert len(folders) == MOST
-    assert all(
-        (folder / "inputs.json").read_text() == '{"s": 2.0}' for folder in folders
-    )
+    for folder in folders:
+        failure = json.loads((folder / "failure.json").read_text())
+        assert failure["numbers"] == {"inputs.s": "inf"}
+        assert failure["verdict"] == RUNTIME_ERROR
+
+
+WRONG = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "likely"),
+    [
+        (lambda x: x * math.log(2.0), "logarithm"),
+        (lambda x: -x, "sign"),
+        (lambda x: x * 3.0, "a scale is missing"),
+        (lambda x: x + torch.tensor([0.0, 0.0, 9.0]), "columns from 2 on: the tail"),
+        (lambda x: x * torch.tensor([[1.0], [1.0], [0.0]]), "rows from 2 on: the tail"),
+        (lambda x: x + torch.tensor([[9.0], [0.0], [9.0]]), "every 2. index of rows"),
+        (lambda x: x * math.nan, "NaN"),
+        (lambda x: x * math.inf, "largest number"),
+        (lambda x: x * 0.0, "zeros"),
+        (lambda x: x * (1.0 + torch.tensor([3e-3, -3e-3, 2e-3])), "narrower dtype"),
+        (lambda x: x + torch.tensor([[1.0, -7, 2], [3, 1, -4], [-2, 5, 2]]), ""),
+    ],
+)
+def test_likely_causes_are_recognised(change, likely: str) -> None:
+    actual = change(WRONG)
+    found = compare(actual, WRONG, Tolerance(1e-4, 1e-5))
+    about = described("y", ("rows", "columns"), actual, WRONG, found)
+    assert likely in about["likely"]
+    assert bool(likely) == bool(about["likely"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"seed": "1"},
+        {"seed": -1},
+        {"fuzz": True},
+        {"device": "tpu"},
+        {"workloads": ["both"]},
+        {"solution": []},
+        {"case": None},
+    ],
+)
+def test_another_file_is_no_failure(tmp_path: Path, change) -> None:
+    value = {"format": 1, "seed": 1, "fuzz": 0, "device": "cpu", "workloads": "both"}
+    value |= {"solution": {}, "case": "c", "verdict": "v", "path": "p"}
+    value["definition"] = "d"
+    path = tmp_path / "failure.json"
+    path.write_text(json.dumps(value))
+    assert read_failure(path) == value
+    path.write_text(json.dumps({**value, **change}))
+    with pytest.raises(Failure):
+        read_failure(path)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])

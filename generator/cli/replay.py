@@ -1,0 +1,72 @@
+"""The command `trace-dataset replay`: ask for one refused case again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from generator.cli import options
+from generator.cli.output import EXIT_USAGE, require_modules, say, show
+from generator.problems import Failure
+from generator.problems.messages import one_line
+
+
+@options.command()
+def replay(
+    file: Path = options.argument(metavar="FILE", type=click.Path(path_type=Path)),
+    solution: Path | None = options.path(
+        "Ask this solution instead of the one that was refused.", metavar="FILE"
+    ),
+    dataset: Path = options.dataset,
+    form: str = options.form(),
+) -> int:
+    """Ask for the case of a failure again, with the same values.
+
+    FILE is a failure.json of `trace-dataset evaluate --keep-failures`. It holds the
+    solution, which runs in a sandbox, and is all that is needed beside the dataset. Exit
+    status: 0 the case passes now; 1 it is refused; 2 wrong usage, unreadable input, or a
+    case that could not be judged.
+    """
+    require_modules("A replay needs", ("torch", "numpy", "safetensors"))
+    from contextlib import closing
+    from dataclasses import replace
+
+    from generator import api
+    from generator.evaluation.evaluate import Asks
+    from generator.evaluation.failures import read_failure
+    from generator.evaluation.report import evaluation_report
+    from generator.evaluation.solution import Solution
+
+    failure = read_failure(file)
+    opened = api.open_dataset(dataset)
+    with TemporaryDirectory(prefix="trace-dataset-replay-") as name:
+        if solution is None:
+            solution = Path(name, "solution.json")
+            solution.write_text(json.dumps(failure["solution"]), "utf-8")
+        (found,) = api.read_solutions(opened, [str(solution)])
+    if not isinstance(found, Solution):
+        raise Failure(f"{solution}: {found.why}.")
+    if found.definition != failure["definition"]:
+        raise Failure(
+            f"{solution}: it is of {one_line(found.definition)}, the failure of "
+            f"{one_line(failure['definition'], 200)}."
+        )
+    # values are drawn from the seed and the path that was evaluated
+    again = replace(found, path=failure["path"])
+    asks = Asks(
+        failure["device"],
+        failure["workloads"],
+        failure["fuzz"],
+        secret=failure["seed"],
+        case=failure["case"],
+    )
+    with closing(api.Evaluator()) as evaluator:
+        (verdict,) = evaluator.evaluate(opened, [again], asks)
+    say(
+        f"{one_line(failure['case'], 100)}: {verdict.verdict}, was {failure['verdict']}"
+    )
+    status = show(evaluation_report([verdict]), form)
+    return status if verdict.is_judged else EXIT_USAGE
