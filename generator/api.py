@@ -307,6 +307,22 @@ def read_solutions(
     return read(dataset.root, dataset.files, named, authors)
 
 
+def as_solution(dataset: Dataset, value: Mapping[str, Any]) -> Solution:
+    """Return the solution of a JSON value. Raises Failure for what can't be judged."""
+    from tempfile import TemporaryDirectory
+
+    from generator.dataset.atomic_write import write_below
+    from generator.evaluation.solution import Solution
+
+    with TemporaryDirectory(prefix="trace-dataset-solution-") as name:
+        content = json.dumps(value).encode("utf-8", "surrogatepass")
+        write_below(Path(name), "solution.json", content)
+        (found,) = read_solutions(dataset, [f"{name}/solution.json"])
+    if not isinstance(found, Solution):
+        raise Failure(f"the solution: {found.why.removesuffix('.')}.")
+    return Solution(found.value, "solution.json")
+
+
 def read_results(path: Path | str) -> list[SolutionVerdict]:
     """Return the verdicts of a results.json that an evaluation wrote. Raises Failure."""
     from generator.dataset.file_reading import read_bytes

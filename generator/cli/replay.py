@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
@@ -38,20 +37,15 @@ def replay(
     from generator.evaluation.evaluate import Asks
     from generator.evaluation.failures import read_failure
     from generator.evaluation.report import evaluation_report
-    from generator.evaluation.solution import Solution
 
     failure = read_failure(file)
     opened = api.open_dataset(dataset)
-    with TemporaryDirectory(prefix="trace-dataset-replay-") as name:
-        if solution is None:
-            solution = Path(name, "solution.json")
-            solution.write_text(json.dumps(failure["solution"]), "utf-8")
-        (found,) = api.read_solutions(opened, [str(solution)])
-    if not isinstance(found, Solution):
-        raise Failure(f"{solution}: {found.why}.")
+    found = api.as_solution(
+        opened, failure["solution"] if solution is None else _read(solution)
+    )
     if found.definition != failure["definition"]:
         raise Failure(
-            f"{solution}: it is of {one_line(found.definition)}, the failure of "
+            f"the solution is of {one_line(found.definition)}, the failure of "
             f"{one_line(failure['definition'], 200)}."
         )
     # values are drawn from the seed and the path that was evaluated
@@ -70,3 +64,13 @@ def replay(
     )
     status = show(evaluation_report([verdict]), form)
     return status if verdict.is_judged else EXIT_USAGE
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from generator.dataset.json_file import read_json
+
+    read = read_json(path.parent, path.name)
+    if read.problems or not isinstance(read.value, dict):
+        why = read.problems[0].message if read.problems else "it is no JSON object."
+        raise Failure(f"{path}: {why}")
+    return read.value

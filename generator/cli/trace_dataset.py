@@ -16,6 +16,7 @@ from generator.cli.choose import Choice
 from generator.cli.comment import comment
 from generator.cli.evaluate import evaluate
 from generator.cli.import_ import export, import_
+from generator.cli.mcp import mcp
 from generator.cli.model import model
 from generator.cli.output import (
     progress,
@@ -83,6 +84,7 @@ _COMMANDS = (
     review,
     evaluate,
     replay,
+    mcp,
     audit,
     comment,
     rules,

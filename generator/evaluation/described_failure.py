@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from generator.evaluation.verdict import INCORRECT_NUMERICAL
 from kernel_judge.comparison.compare import PROPORTIONAL, Comparison
 
 _SHOWN = 8
@@ -57,7 +58,9 @@ def without_expected(failure: Mapping[str, Any]) -> dict[str, Any]:
         }
         for one in failure.get("outputs", ())
     ]
-    kept = {k: v for k, v in failure.items() if k not in ("reason", "seed")}
+    compared = bool(outputs) or failure.get("verdict") == INCORRECT_NUMERICAL
+    dropped = ("seed", "next", *(("reason",) if compared else ()))
+    kept = {k: v for k, v in failure.items() if k not in dropped}
     return {**kept, "outputs": outputs}
 
 

@@ -29,7 +29,8 @@ class Asks:
     may run: a name that comes twice is for two tasks. Without `runs_references` only
     oracles judge, and no code of a definition is executed. `budget` is for all calls of
     a solution, in seconds; None derives it from their number. `case` is the name of the
-    only one that is asked, `keep_failures` the folder for the files of refused cases.
+    only one that is asked, `keep_failures` the folder for the files of refused cases,
+    without what was expected if `hides_expected`.
     `until_wrong` ends a solution at its first wrong answer. `conditions` are asked of
     what passed, those of `required` must hold; `soak` is how long, in seconds, one lasts.
     """
@@ -45,6 +46,7 @@ class Asks:
     budget: float | None = None
     case: str = ""
     keep_failures: str = ""
+    hides_expected: bool = False
     until_wrong: bool = False
     conditions: Sequence[str] = ()
     required: Sequence[str] = ()
@@ -120,6 +122,7 @@ def _arguments(
         "fuzz": asks.fuzz,
         "case": asks.case,
         "keep_failures": asks.keep_failures,
+        "hides_expected": asks.hides_expected,
         "until_wrong": asks.until_wrong,
         "workloads": asks.workloads,
         "conditions": list(asks.conditions),

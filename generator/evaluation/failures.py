@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from generator.dataset.file_reading import read_bytes
+from generator.evaluation.described_failure import without_expected
 from generator.evaluation.verdict import PASSED, Refused, SolutionVerdict
 from generator.problems import Failure
 
@@ -57,11 +58,13 @@ class Failures:
     """Write what is known of the refused cases of one solution, each into a folder.
 
     `about` is what a replay needs beside the case: the definition's name, the solution's
-    value and path, from which its values are drawn, and what was asked.
+    value and path, from which its values are drawn, and what was asked. With
+    `hides_expected` nothing is written that expected values follow from.
     """
 
     folder: Path
     about: Mapping[str, Any]
+    hides_expected: bool = False
     cases: list[str] = field(default_factory=list)
 
     def keep(
@@ -85,7 +88,9 @@ class Failures:
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {f"inputs.{name}": value for name, value in inputs.items()}
         for name, (actual, expected) in values.items():
-            tensors |= {f"actual.{name}": actual, f"expected.{name}": expected}
+            tensors[f"actual.{name}"] = actual
+            if not self.hides_expected:
+                tensors[f"expected.{name}"] = expected
         numbers = _write(folder / TENSORS, tensors)
         failure = {
             "format": 1,
@@ -98,6 +103,8 @@ class Failures:
             "numbers": numbers,
             "next": f"trace-dataset replay {shlex.quote(str(folder / FAILURE))}",
         }
+        if self.hides_expected:
+            failure = without_expected(failure)
         text = json.dumps(finite(failure), indent=1, allow_nan=False)
         (folder / FAILURE).write_text(f"{text}\n", "utf-8")
         return str(folder)

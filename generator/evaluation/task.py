@@ -277,7 +277,7 @@ class _Bench:
             "solution": solution.value,
         }
         folder = Path(self._task["keep_failures"]) / solution.name
-        return Failures(folder, asked)
+        return Failures(folder, asked, hides_expected=self._task["hides_expected"])
 
 
 def _budget(allowed: Allowed, asked: Asked) -> float:

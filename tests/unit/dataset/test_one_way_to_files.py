@@ -65,7 +65,6 @@ GIT = "the checkout, compared with git's own objects; links are read as links"
 ALLOWED = {
     "cli/comment.py": NAMED,
     "cli/output.py": PROCESS,
-    "cli/replay.py": TEMPORARY,
     "dataset/model_figures.py": SOFTWARE,
     "dataset/schema.py": SOFTWARE,
     "dialects/reference_text.py": SOFTWARE,

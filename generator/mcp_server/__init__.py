@@ -1,0 +1,1 @@
+"""A server for agents on the Model Context Protocol: definitions, verdicts, failures."""
