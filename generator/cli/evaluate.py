@@ -76,8 +76,8 @@ def evaluate(
         "Of a contest: say of what is refused its verdict alone, no value and no length."
     ),
     conditions: tuple[str, ...] = options.several(
-        "Call what passed as engines do: graph, stream, strided, compile, batch, soak, "
-        "or all; several with commas.",
+        "Call as engines do: graph, stream, strided, compile, batch, soak, or all; "
+        "several with commas. Asked of what passed.",
         "CONDITION,...",
         "--as",
     ),
@@ -88,14 +88,14 @@ def evaluate(
         "--require",
     ),
     soak: float = options.value(
-        "How long the condition soak calls a solution.",
+        "How long the condition soak lasts.",
         click.FloatRange(1.0, 86_400.0),
         metavar="SECONDS",
         default=10.0,
     ),
     timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
     timeout: float = options.value(
-        "For one call of a solution.",
+        "For one call.",
         click.FloatRange(0.1, 3600.0),
         metavar="SECONDS",
         default=60.0,

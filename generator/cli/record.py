@@ -27,7 +27,7 @@ _NEEDED = ("torch", "numpy", "safetensors", "pytest")
 def record(
     choice: Choice = options.choice,
     providers: tuple[str, ...] = options.several(
-        "Record this provider's kernels; may be repeated. The first usable one of "
+        "Take this provider's kernels; may be repeated. The first usable one of "
         "flashinfer, sglang and pytorch if not given.",
         _PROVIDERS,
         "--provider",
