@@ -21,7 +21,8 @@ class Axis:
 class Tensor:
     """Declare one input or output.
 
-    `shape` names axes; None is a Python scalar, () a 0-d tensor.
+    `shape` names axes; None is a Python scalar, () a 0-d tensor. `domain` says where the
+    values of an input lie that a workload leaves to chance; empty where any will do.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Tensor:
     dtype: str
     description: str = ""
     optional: bool = False
+    domain: str = ""
 
     @property
     def declared(self) -> str:
@@ -112,6 +114,7 @@ def _tensors(value: Mapping[str, Any]) -> dict[str, Tensor]:
             dtype=tensor["dtype"],
             description=tensor.get("description") or "",
             optional=tensor.get("optional", False),
+            domain=tensor.get("domain", ""),
         )
         for name, tensor in value.items()
     }

@@ -31,6 +31,8 @@ def interface(
                 raise Refused(f"{name} is uint8, which {dialect} does not have")
             if spec.optional:
                 lost.append(f"{name} is not optional there")
+            if spec.domain:
+                lost.append(f"{name} is drawn there as any number, not {spec.domain}")
             shape = None if spec.shape is None else list(spec.shape)
             group[name] = {"shape": shape, "dtype": spec.dtype}
             if spec.description:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.ops.registry import op_packages, optional_op_module
+from generator.ops.registry import op_packages, op_specs, optional_op_module
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure
 
@@ -101,13 +101,17 @@ def every_spec() -> tuple[Spec, ...]:
 
 def definition_json(spec: Spec) -> str:
     """Return the text of the definition's file."""
+    domains = op_specs()[spec.op_type].domains_of(spec.name)
     document = {
         "name": spec.name,
         "description": spec.description,
         "op_type": spec.op_type,
         "tags": list(spec.tags),
         "axes": {name: _axis(axis) for name, axis in spec.axes.items()},
-        "inputs": {name: _tensor(tensor) for name, tensor in spec.inputs.items()},
+        "inputs": {
+            name: _tensor(tensor, domains.get(name))
+            for name, tensor in spec.inputs.items()
+        },
         "outputs": {name: _tensor(tensor) for name, tensor in spec.outputs.items()},
         "constraints": list(spec.constraints),
         "reference": spec.reference,
@@ -121,11 +125,12 @@ def _axis(axis: Axis) -> dict[str, Any]:
     return {"type": "const", "value": axis.value, "description": axis.description}
 
 
-def _tensor(tensor: Tensor) -> dict[str, Any]:
+def _tensor(tensor: Tensor, domain: str | None = None) -> dict[str, Any]:
     shape = None if tensor.shape is None else list(tensor.shape)
     return {
         "shape": shape,
         "dtype": tensor.dtype,
         "description": tensor.description,
         **({"optional": True} if tensor.optional else {}),
+        **({"domain": domain} if domain else {}),
     }

@@ -35,7 +35,9 @@ class OpSpec:
     module has no adapter for a provider. `filled_inputs` names the inputs that `run()`
     writes to, as buffers that callers pass for that. `kernels` maps the beginning of a
     name to FlashInfer's function for it, which a fi_api tag of such definitions names;
-    where tags differ from definition to definition, families write them.
+    where tags differ from definition to definition, families write them. `domains` says
+    where an input's values lie (`kernel_judge.inputs.domain`), but for definitions whose
+    name has a word of `without_domains`.
     """
 
     op_type: str
@@ -48,6 +50,8 @@ class OpSpec:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     filled_inputs: tuple[str, ...] = ()
     kernels: Mapping[str, str] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
+    without_domains: tuple[str, ...] = ()
 
     def stated(self, name: str) -> dict[str, Any]:
         """Return constant → value for the words of a definition's name that state one."""
@@ -57,6 +61,11 @@ class OpSpec:
                 constant, value = self.name_words[word]
                 found.setdefault(constant, value)
         return found
+
+    def domains_of(self, name: str) -> Mapping[str, str]:
+        """Return input → domain for a definition's name."""
+        taken = {*name.split("_")}.isdisjoint(self.without_domains)
+        return self.domains if taken else {}
 
     def kernel_of(self, name: str) -> str | None:
         """Return FlashInfer's function for a definition's name, None where none is."""

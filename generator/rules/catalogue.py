@@ -11,7 +11,7 @@ from generator.problems import Problem, Rule
 _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
     rules.names rules.reference rules.static rules.torch_names rules.screen
-    rules.elsewhere rules.constants rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
+    rules.elsewhere rules.constants rules.domains rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.tag_claims rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes rules.route_calls
     rules.accepted rules.unproven"""

@@ -18,6 +18,7 @@ from generator.dataset.schema import read_checked, read_checked_lines
 from generator.ops.registry import op_specs
 from generator.problems import Problem, in_file, limited
 from generator.rules import (
+    domains,
     figures,
     loadable,
     route_calls,
@@ -120,6 +121,7 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from tag_claims.check(definition)
+    yield from domains.check(definition)
     yield from static.check(definition)
     yield from torch_names.check(definition)
     yield from loadable.check_definition(definition)

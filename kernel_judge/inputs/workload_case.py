@@ -56,12 +56,13 @@ class WorkloadCase(Case):
 
         Raises OSError, KeyError, ValueError and what else its files cause.
         """
-        stated = self._stated(definition)
+        stated = self.stated_inputs(definition)
         specs = definition.interface.input_specs
         made = self._random(definition, [n for n in specs if n not in stated], stream)
         return {name: stated[name] if name in stated else made[name] for name in specs}
 
-    def _stated(self, definition: Definition) -> Inputs:
+    def stated_inputs(self, definition: Definition) -> Inputs:
+        """Return the inputs whose values the workload says. Raises as `make_inputs`."""
         from safetensors import safe_open
 
         found: Inputs = {}

@@ -264,6 +264,21 @@ CASES: dict[str, Case] = {
         "/workload/inputs",
         1,
     ),
+    "input-domain": (
+        lambda d, w: d.definition(
+            inputs={
+                "A": {"shape": ["M", "K"], "dtype": "float16", "domain": "unit"},
+                "B": {
+                    "shape": ["N", "K"],
+                    "dtype": "float16",
+                    "domain": "powers-of-two",
+                },
+            }
+        ),
+        D,
+        "/inputs/B/domain",
+        None,
+    ),
     "workload-input-kind": (
         _line(inputs={"A": {"type": "random"}, "B": {"type": "scalar", "value": 1}}),
         W,

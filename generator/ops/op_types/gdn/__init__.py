@@ -11,4 +11,6 @@ SPEC = OpSpec(
     name_words={"l2norm": ("l2norm", True)},
     variant_constants=("l2norm",),
     filled_inputs=("intermediate_states_buffer",),
+    domains={"k": "unit"},
+    without_domains=("l2norm",),
 )

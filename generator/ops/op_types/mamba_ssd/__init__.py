@@ -14,4 +14,5 @@ SPEC = OpSpec(
         "head_dim": Figure(("mamba_head_dim",)),
     },
     absent={"flashinfer": "FlashInfer's SSDCombined needs SM100"},
+    domains={"A": "negative"},
 )

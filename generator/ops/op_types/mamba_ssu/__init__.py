@@ -13,4 +13,5 @@ SPEC = OpSpec(
         "dstate": Figure(("ssm_state_size",)),
         "head_dim": Figure(("mamba_head_dim",)),
     },
+    domains={"A": "negative"},
 )

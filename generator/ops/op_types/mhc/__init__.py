@@ -9,4 +9,5 @@ SPEC = OpSpec(
     name_tokens={"hc": "hc", "h": "hidden_size", "mix": "mhc_mix"},
     figures={"hidden_size": Figure(("hidden_size",)), "hc": Figure(("hc_mult",))},
     constants={"eps": 1e-06, "post_factor": 2.0, "rounds": 20},
+    domains={"sqrsum": "non-negative"},
 )

@@ -25,4 +25,5 @@ SPEC = OpSpec(
         "top_k": Figure(("num_experts_per_tok",)),
         "hidden_size": Figure(("hidden_size",)),
     },
+    domains={"w13_scale": "powers-of-two", "w2_scale": "powers-of-two"},
 )

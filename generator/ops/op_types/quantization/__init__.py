@@ -11,4 +11,7 @@ SPEC = OpSpec(
         f"{name}_": f"flashinfer.quantization.{name}"
         for name in ("mxfp4_quantize", "mxfp8_quantize", "nvfp4_quantize")
     },
+    domains={"scales": "powers-of-two"},
+    # its scales are float8
+    without_domains=("nvfp4",),
 )

@@ -8,4 +8,5 @@ SPEC = OpSpec(
     "sampling",
     name_tokens={"v": "vocab_size"},
     figures={"vocab_size": Figure(("vocab_size",), "tp")},
+    domains={"probs": "probabilities"},
 )

@@ -8,4 +8,5 @@ SPEC = OpSpec(
     "speculative_sampling",
     name_tokens={"v": "vocab_size"},
     figures={"vocab_size": Figure(("vocab_size",), "tp")},
+    domains={"draft_probs": "probabilities", "target_probs": "probabilities"},
 )
