@@ -82,6 +82,7 @@ def certify(
     _, files = choice.find()
     from generator.evaluation.certification.report import certificate
     from generator.evaluation.certification.result import (
+        Certified,
         certify_task,
         current,
         read_lines,
@@ -120,13 +121,15 @@ def certify(
     )
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
 
-    def told(one: object, _: bool) -> None:
-        name = getattr(one, "definition", "")
-        say(f"{name}: {getattr(one, 'error', '') or 'asked'}")
+    lines: list[str] = []
+
+    def told(one: Certified, _: bool) -> None:
+        say(f"{one.definition}: {one.error or 'asked'}")
+        lines.append(f"{json.dumps(asdict(one))}\n")
+        if output is not None:
+            # as they come: an interrupted run has those that were asked
+            write_files(output.parent, {output.name: "".join(lines).encode()})
 
     found = run_task(files, task, runs, Keeping(None), told)
-    if output is not None:
-        lines = "".join(f"{json.dumps(asdict(one))}\n" for one in found)
-        write_files(output.parent, {output.name: lines.encode()})
     show(certificate(found), form)
     return status_of(not any(one.error for one in found))

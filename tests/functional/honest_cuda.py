@@ -143,7 +143,7 @@ HABITS = (
     ),
     Habit(
         "a workspace that is kept",
-        f"{RIGHT}\nSPACE = torch.empty(1 << 22, device='cuda')\n\n\n"
+        f"{RIGHT}\nSPACE = torch.empty(1 << 24, device='cuda')\n\n\n"
         "def run(x, weight):\n"
         "    a = SPACE[: x.numel()].view(x.shape).copy_(x)\n"
         "    a.mul_(torch.rsqrt(a.square().mean(-1, keepdim=True) + 1e-06))\n"

@@ -83,8 +83,10 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
             for one in asking.cases(2):
                 asking.called(one)
             return {"conditions": {name: ask(asking, name).as_dict() for name in names}}
-    except (Refused, Skipped) as error:
-        return _all(names, f"an ordinary call is not right: {error}")
+    except Skipped as skipped:
+        return _all(names, str(skipped))
+    except Refused as refused:
+        return _all(names, f"an ordinary call is not right: {refused}")
 
 
 def _all(names: list[str], why: str) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from generator.evaluation.session import Session
 from generator.evaluation.verdict import Refused
 from kernel_judge.inputs.memory import tensor_bytes
 
-_MOST_BYTES = 16 << 20
+# weights of a projection in bfloat16; the judge writes all of it for each call
+_MOST_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}
 _SEEDS = 2**31
 
 
@@ -77,11 +78,19 @@ class Asking:
 
         Raises Skipped where there is none.
         """
-        found = [rounds[0] for _, rounds in self.asked.rounds if _is_small(rounds[0])]
+        most = _MOST_BYTES[self.device.type]
+        rounds = [of_case[0] for _, of_case in self.asked.rounds]
+        found = [one for one in rounds if _is_small(one, most)]
         if not found:
-            limit = f"{_MOST_BYTES >> 20} MiB"
+            limit = f"{most >> 20} MiB"
             raise Skipped(f"each of its cases is empty, or larger than {limit}")
         return self.draw.sample(found, min(count, len(found)))
+
+    def small_cases(self, count: int) -> list[Round]:
+        """Return those of all cases that have the fewest bytes. Raises Skipped."""
+        found = self.cases(len(self.asked.rounds))
+        found.sort(key=lambda one: tensor_bytes(one.subject.definition, one.case))
+        return found[:count]
 
     def other(self, one: Round) -> Round:
         """Return a round of the same case with other values."""
@@ -114,8 +123,8 @@ class Asking:
             self.session = self.reopened()
 
 
-def _is_small(one: Round) -> bool:
-    """Return whether a round has elements, values of its own, and 16 MiB at most."""
+def _is_small(one: Round, most: int) -> bool:
+    """Return whether a round has elements, values of its own, and few enough bytes."""
     if one.workload is not None or not all(one.case.axes.values()):
         return False
-    return tensor_bytes(one.subject.definition, one.case) <= _MOST_BYTES
+    return tensor_bytes(one.subject.definition, one.case) <= most

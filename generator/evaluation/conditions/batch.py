@@ -43,7 +43,7 @@ _ROWS = range(8, 129)
 
 def batch(asking: Asking) -> Condition:
     """Ask whether a row has the same bits in another batch, place and neighbourhood."""
-    rounds = asking.cases(1000)
+    rounds = asking.cases(len(asking.asked.rounds))
     some = [one for one in rounds if max(one.case.axes.values()) in _ROWS]
     one = some[0] if some else rounds[0]
     details = dict.fromkeys(COLUMNS, "-")

@@ -31,7 +31,7 @@ def soak(asking: Asking) -> Condition:
     Growth is looked for in the bytes, threads and descriptors of its processes, which the
     keeper counts, and in the memory of the GPU that torch has and that the driver lacks.
     """
-    rounds = asking.cases(2)
+    rounds = asking.small_cases(2)
     rounds = [asking.other(one) for one in rounds for _ in range(_ROUNDS)]
     samples: list[Sample] = []
     calls = 0
