@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line
 from generator.reports.report import Report, Section, Table
 
 _LONGEST = 500
+# characters of one file's problems, and files, that wait for those without an error
+_HELD, _MOST_HELD = 1 << 16, 1000
+# from so many problems on they are counted by rule
+_COUNTED = 20
 # of a column of words; what is longer is wrapped
 _WIDEST = 80
 # rows are not cut: what a terminal has no room for, it wraps
@@ -36,16 +42,38 @@ def pieces(report: Report) -> Iterator[str]:
 
 
 def _problems(report: Report) -> Iterator[str]:
-    file, head = None, "\n" if report.details else ""
+    """Yield the problems by file, files with an error last, then how many a rule has."""
+    head = "\n" if report.details else ""
     head += f"{report.kind} problems\n" if report.kind else ""
-    for problem in report.problems:
-        if problem.severity is Severity.NOTE and not report.notes:
-            continue
-        if problem.file != file:
-            file = problem.file
-            yield f"{head}{one_line(file)}\n"
+    held: list[str] = []
+    counts: Counter[tuple[Severity, str]] = Counter()
+    shown = (
+        p for p in report.problems if report.notes or p.severity is not Severity.NOTE
+    )
+    for file, of_file in groupby(shown, key=lambda problem: problem.file):
+        text, has_error = f"{one_line(file)}\n", False
+        for problem in of_file:
+            counts[problem.severity, problem.rule] += 1
+            has_error |= problem.severity is Severity.ERROR
+            text += _problem(problem)
+            if len(text) > _HELD:
+                # a file of very many is shown as it comes
+                yield head + text
+                head, text = "", ""
+        if has_error and len(held) < _MOST_HELD:
+            held.append(text)
+        else:
+            yield head + text
             head = ""
-        yield _problem(problem)
+    for text in held:
+        yield head + text
+        head = ""
+    if sum(counts.values()) >= _COUNTED:
+        order = sorted(
+            counts.items(), key=lambda one: (one[0][0] is Severity.ERROR, one[1])
+        )
+        yield "by rule\n"
+        yield from (f"  {n:>6} {kind.value:<8} {rule}\n" for (kind, rule), n in order)
 
 
 def _problem(problem: Problem) -> str:
