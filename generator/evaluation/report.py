@@ -119,6 +119,8 @@ def _doubts(timing: Mapping[str, Any]) -> str:
         said.append(f"at the clock's resolution, {resolution:.1f} µs")
     if not timing["settled"]:
         said.append("median within 1 % not reached")
+    if not timing.get("production_settled", True):
+        said.append("production's median within 1 % not reached")
     if not timing["fresh"]:
         said.append("the workload states all values: they repeat")
     if timing.get("throttled"):

@@ -116,6 +116,7 @@ def timing_of(
         timing["production"] = kernel.name
         timing["production_latency_ms"] = other
         timing["production_spread_ms"] = spread(zero.figures(kernel))
+        timing["production_settled"] = is_settled(zero.figures(kernel))
         timing["speedup_over_production"] = other / latency
         if kernel.plans:
             plan = statistics.median(kernel.plans)
