@@ -47,7 +47,7 @@ _NOT_RUN = "solutions run in a sandbox only"
 
 @dataclass(frozen=True)
 class Dataset:
-    """Hold a dataset's root, and which of its definitions are meant: all, or some.
+    """A dataset's root, and which of its definitions are meant: all, or some.
 
     `op_types` and `names` choose; a name that the dataset lacks raises Failure where
     definitions are read.
@@ -173,7 +173,7 @@ def render(
 
 @dataclass
 class Validation:
-    """Hold the Problems of a dataset, as a stream, and the counts.
+    """The Problems of a dataset, as a stream, and the counts.
 
     Iterating yields each Problem once; `counts` is right after the last one.
     """

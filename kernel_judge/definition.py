@@ -38,7 +38,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Interface:
-    """Hold the part of a definition that several definitions of an op_type share."""
+    """The part of a definition that several definitions of an op_type share."""
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -57,7 +57,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Definition:
-    """Hold what the op's functions need of one definition.
+    """What the op's functions need of one definition.
 
     `axes` are the constant axes; `constants` are those the interface does not carry
     (eps, for one), from the source that the rendered file names.
@@ -72,7 +72,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Case:
-    """Hold one set of inputs to try: a size class, variable axes, free parameters.
+    """One set of inputs to try: a size class, variable axes, free parameters.
 
     `size` is small, medium or large. `axes` gives every variable axis, so that the
     bytes of a case are known before anything is allocated. `seed` makes other inputs

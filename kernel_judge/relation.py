@@ -34,7 +34,7 @@ Outputs = dict[str, Any]
 
 @dataclass(frozen=True)
 class RelatedCase(Case):
-    """Hold a case of relations alone: none of `cases`, so that none is recorded.
+    """A case of relations alone: none of `cases`, so that none is recorded.
 
     `make_inputs` replaces the op's own, where a relation needs inputs of another kind.
     """
@@ -44,7 +44,7 @@ class RelatedCase(Case):
 
 @dataclass(frozen=True)
 class Bound:
-    """Hold how far two answers may be from each other, and the arithmetic behind it."""
+    """How far two answers may be from each other, and the arithmetic behind it."""
 
     tolerance: Tolerance
     reason: str
@@ -170,7 +170,7 @@ class RelatedCalls:
 
 @dataclass(frozen=True)
 class Relation:
-    """Hold one relation, the cases that it is tried on, and its claims of a subject.
+    """One relation, the cases that it is tried on, and its claims of a subject.
 
     With `peer`, it is held against another definition of the same file, the first that
     `peer` accepts; where there is none, the relation is not listed.

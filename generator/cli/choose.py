@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """Hold which definitions of a dataset are chosen: all where there is no name."""
+    """Which definitions of a dataset are chosen: all where there is no name."""
 
     dataset: Path
     op_types: tuple[str, ...] = ()

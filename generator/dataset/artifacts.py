@@ -37,7 +37,7 @@ BLOBS = "blob/workloads"
 
 @dataclass
 class Artifacts:
-    """Hold the paths of what each definition has, and Problems."""
+    """The paths of what each definition has, and Problems."""
 
     workloads: dict[Key, list[str]] = field(default_factory=dict)
     solutions: dict[Key, list[str]] = field(default_factory=dict)

@@ -38,7 +38,7 @@ Files = dict[str, list[str]]
 
 @dataclass
 class Sorted:
-    """Hold the changed files: of definitions, evidence, rendered tests, and the rest.
+    """The changed files: of definitions, evidence, rendered tests, and the rest.
 
     `misplaced` lie in a dataset's folders, in places that nothing reads.
     """

@@ -49,7 +49,7 @@ def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Definition:
-    """Hold one definition; none of its code has been executed.
+    """One definition; none of its code has been executed.
 
     `path` is relative to the dataset's root, with forward slashes; `sha256` is the
     digest of the file's bytes. The order of `inputs` is that of `run()`'s parameters.

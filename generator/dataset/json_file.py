@@ -70,7 +70,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True)
 class JsonFile:
-    """Hold the value of one text; `ok` is False where there is none.
+    """The value of one text; `ok` is False where there is none.
 
     `sha256` is the digest of the file's bytes, empty if they could not be read.
     """
@@ -83,7 +83,7 @@ class JsonFile:
 
 @dataclass(frozen=True)
 class JsonLines:
-    """Hold the values of a JSON Lines file with the number of each one's line.
+    """The values of a JSON Lines file with the number of each one's line.
 
     `count` is the number of lines that are not empty, whether they parse or not.
     """

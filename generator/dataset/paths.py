@@ -108,7 +108,7 @@ NOTHING_THERE = frozenset((DATASET_MISSING.id, DATASET_EMPTY.id))
 
 @dataclass(frozen=True)
 class Discovered:
-    """Hold the definition files, sorted, their folders, and Problems of other files."""
+    """The definition files, sorted, their folders, and Problems of other files."""
 
     files: tuple[DatasetFile, ...]
     op_types: tuple[str, ...]

@@ -47,7 +47,7 @@ class BadTensorFile(Exception):
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """Hold the header's entry of one tensor; offsets count from the file's start."""
+    """The header's entry of one tensor; offsets count from the file's start."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -57,7 +57,7 @@ class TensorEntry:
 
 @dataclass
 class TensorFile:
-    """Hold the beginning of a file: its header, or all of a small file.
+    """The beginning of a file: its header, or all of a small file.
 
     `tensors` is empty until the header was read.
     """

@@ -13,7 +13,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Import:
-    """Hold one definition that was read, or why it was refused.
+    """One definition that was read, or why it was refused.
 
     `source` is where it was read, `value` the definition's JSON, None where `reason`
     says why there is none. `changes` lists every departure from the source. `custom` is

@@ -29,7 +29,7 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Time:
-    """Hold a latency in milliseconds, its range between the quartiles, and the speedup."""
+    """A latency in milliseconds, its range between the quartiles, and the speedup."""
 
     latency: float
     spread: float = 0.0
@@ -39,7 +39,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Slower:
-    """Hold what became slower; `waiver` is the reason why that is accepted."""
+    """What became slower; `waiver` is the reason why that is accepted."""
 
     definition: str
     hardware: str
@@ -61,7 +61,7 @@ class Slower:
 
 @dataclass(frozen=True)
 class Waiver:
-    """Hold what may be slower: a solution of a definition, on a workload or on all."""
+    """What may be slower: a solution of a definition, on a workload or on all."""
 
     definition: str
     solution: str

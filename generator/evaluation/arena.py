@@ -106,7 +106,7 @@ def poison(tensor: torch.Tensor) -> None:
 
 @dataclass
 class Slot:
-    """Hold one piece of shared memory, and what the judge wrote to it last."""
+    """One piece of shared memory, and what the judge wrote to it last."""
 
     size: int
     file: int = -1

@@ -45,7 +45,7 @@ class _Lost(Exception):
 
 
 class Confinement:
-    """Hold a sandbox whose first process has imported torch; each solution has its own.
+    """A sandbox whose first process has imported torch; each solution has its own.
 
     Namespaces, files and the user of a solution are made for it and go with it. Where
     the sandbox is lost, the next session starts another. `alive` is called before each

@@ -22,7 +22,7 @@ class ReferenceFailed(Exception):
 
 
 class ConfinedReference:
-    """Be the `run()` of a reference, which a sandbox executes; started when first called.
+    """The `run()` of a reference, which a sandbox executes; started when first called.
 
     The seed of torch's generator goes along, and inputs that it writes to are written
     to here. Calls raise ReferenceFailed, and CannotRun without a sandbox.

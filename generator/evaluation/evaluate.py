@@ -22,7 +22,7 @@ _FOLDERS = ("definitions", "workloads", "blob/workloads")
 
 @dataclass(frozen=True)
 class Asks:
-    """Hold what is asked of each solution.
+    """What is asked of each solution.
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
     one secret ask the same. `gpus` are those of this machine, one for each task that

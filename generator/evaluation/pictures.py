@@ -39,7 +39,7 @@ li span { display: inline-block; width: 1.5rem; border-top: 3px solid; margin-ri
 
 @dataclass
 class Chart:
-    """Hold the curves of a definition on one kind of hardware: name → size → ms.
+    """The curves of a definition on one kind of hardware: name → size → ms.
 
     `axis` is the axis of the workloads that varies most.
     """

@@ -25,7 +25,7 @@ _INTEGERS = range(-(2**63), 2**64)
 
 @dataclass(frozen=True)
 class Returned:
-    """Hold one value that a call returned: a number, a tensor, or an object of a kind.
+    """One value that a call returned: a number, a tensor, or an object of a kind.
 
     A tensor has a `dtype`; one that is strided on the judged device `aliases` where it
     lies in the memory of an input.

@@ -45,7 +45,7 @@ _AGAIN = 0.25
 
 @dataclass
 class Round:
-    """Hold one set of values of a case.
+    """One set of values of a case.
 
     `shift` is the secret seed that makes the values. `workload` is the dataset's, whose
     own inputs replace what the op's functions make; `values` replaces all of them.
@@ -139,7 +139,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Asked:
-    """Hold the rounds of a definition, what was left out and why, and the relations."""
+    """The rounds of a definition, what was left out and why, and the relations."""
 
     subject: Subject
     rounds: Sequence[tuple[str, Sequence[Round]]]

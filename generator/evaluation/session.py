@@ -41,7 +41,7 @@ _SHORT = 500
 
 @dataclass(frozen=True)
 class Allowed:
-    """Hold what a solution may take: seconds of a call and of a build, and memory."""
+    """What a solution may take: seconds of a call and of a build, and memory."""
 
     call_seconds: float = 60.0
     build_seconds: float = 300.0
@@ -50,14 +50,14 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold what a call returned, and the numbers of the inputs that it wrote to."""
+    """What a call returned, and the numbers of the inputs that it wrote to."""
 
     outputs: tuple[Any, ...] = ()
     changed: tuple[int, ...] = ()
 
 
 class Session:
-    """Hold the link to a solution's process, and the memory that it shares.
+    """The link to a solution's process, and the memory that it shares.
 
     Every method that asks raises Refused where there is no honest answer.
     """

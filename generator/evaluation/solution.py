@@ -21,7 +21,7 @@ _MOST_NAME = 200
 
 @dataclass(frozen=True)
 class Solution:
-    """Hold a solution: the JSON value, which fits the schema, and where it lies."""
+    """A solution: the JSON value, which fits the schema, and where it lies."""
 
     value: Mapping[str, Any]
     path: str
@@ -64,7 +64,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Hold a file that is no solution that can be judged, and in one line why."""
+    """A file that is no solution that can be judged, and in one line why."""
 
     path: str
     why: str

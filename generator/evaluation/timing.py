@@ -53,7 +53,7 @@ _SEEDS = 2**31
 
 
 class Field:
-    """Hold the processes of rivals of one definition; started before anything is timed.
+    """The processes of rivals of one definition; started before anything is timed.
 
     Where a process does not come up, its kernels are no rivals. The one of the trusted
     rivals is needed: its empty calls are the zero of the clock.

@@ -40,7 +40,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 @dataclass(frozen=True)
 class SolutionStatistics:
-    """Hold how a solution did on one kind of hardware, by traces that can be believed.
+    """How a solution did on one kind of hardware, by traces that can be believed.
 
     `traced` workloads have a trace of it, of which `passed` are PASSED. `speedup` is the
     geometric mean of the speedups that its PASSED traces state. `contested` are the
@@ -65,7 +65,7 @@ class SolutionStatistics:
 
 @dataclass(frozen=True)
 class AuthorStatistics:
-    """Hold how many workloads an author's solutions won, of those they competed in."""
+    """How many workloads an author's solutions won, of those they competed in."""
 
     author: str
     solutions: int
@@ -86,7 +86,7 @@ class DoubtfulTrace:
 
 @dataclass(frozen=True)
 class TraceStatistics:
-    """Hold what the traces of a dataset say.
+    """What the traces of a dataset say.
 
     `unreadable` lines are no traces. `stale` traces and `contradicted` ones are counted;
     the first LISTED of both are in `doubtful`.

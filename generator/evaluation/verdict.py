@@ -38,7 +38,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """Hold the verdict on one case, relation or workload.
+    """The verdict on one case, relation or workload.
 
     `workload` is that of the dataset that it is of. `metrics` are the worst of its
     outputs, `timing` what a timed run measured.
@@ -54,7 +54,7 @@ class CaseVerdict:
 
 @dataclass(frozen=True)
 class SolutionVerdict:
-    """Hold the verdict on a solution: the worst of its cases, and the first of these.
+    """The verdict on a solution: the worst of its cases, and the first of these.
 
     `notes` say what the verdict does not rest on: no oracle, cases that were left out.
     `conditions` are the verdicts on those that were asked, by name, as JSON values.

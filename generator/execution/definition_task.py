@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """Hold the result of a task on a definition; `error` says why there is none."""
+    """The result of a task on a definition; `error` says why there is none."""
 
     @property
     def error(self) -> str:

@@ -101,7 +101,7 @@ class Forks:
 
 
 class _Fork:
-    """Hold a child that runs tasks, the place of the one under way, and its deadline.
+    """A child that runs tasks, the place of the one under way, and its deadline.
 
     After an outcome, `is_over` says that the child is of no use any more, and
     `was_it_another` that an earlier task, or a lack of memory, may be the cause.

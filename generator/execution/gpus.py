@@ -33,7 +33,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Gpus:
-    """Hold the GPUs that CUDA shows, in its order.
+    """The GPUs that CUDA shows, in its order.
 
     `missing` are the names in CUDA_VISIBLE_DEVICES that CUDA ignores: the first that
     is not there, and all after it. `cuda` is the newest CUDA version that the driver

@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Hold how a task ended: its value, or why it has none.
+    """How a task ended: its value, or why it has none.
 
     `said` are the values that it sent while it was under way.
     """

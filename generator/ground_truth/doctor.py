@@ -32,7 +32,7 @@ class State(str, Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """Hold one finding: what was looked at, how it is, what to do where it lacks.
+    """One finding: what was looked at, how it is, what to do where it lacks.
 
     `needed` says that without it no reference test runs.
     """

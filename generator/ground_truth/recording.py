@@ -30,7 +30,7 @@ _TIMEOUT = 3600.0
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """Hold what the user chose; `tests` is the folder of rendered tests.
+    """What the user chose; `tests` is the folder of rendered tests.
 
     `logs` is a folder that keeps what the workers print, tracebacks among it.
     """

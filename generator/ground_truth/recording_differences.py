@@ -79,7 +79,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class RecordingDifferences:
-    """Hold the outputs that were compared, and what could not be."""
+    """The outputs that were compared, and what could not be."""
 
     compared: tuple[Drift, ...]
     definitions: int

@@ -37,7 +37,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Replay:
-    """Hold a definition's recordings, or else why there is none to replay."""
+    """A definition's recordings, or else why there is none to replay."""
 
     recordings: tuple[Recorded, ...]
     obstacle: Obstacle | None = None

@@ -26,7 +26,7 @@ PROVIDERS: Sequence[Library] = (FLASHINFER, SGLANG, PYTORCH)
 
 @dataclass(frozen=True)
 class Resolution:
-    """Hold whether each provider can serve one definition, in order of preference.
+    """Whether each provider can serve one definition, in order of preference.
 
     `replay` is what is recorded of it, which serves on any machine. `unresolved` says why there is none to ask at all, as for an op_type without a
     module; it is empty otherwise.

@@ -91,7 +91,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold what the dataset's own files don't say; empty for what nobody said.
+    """What the dataset's own files don't say; empty for what nobody said.
 
     `repo` is OWNER/NAME, `license` an identifier of the Hub's list.
     """

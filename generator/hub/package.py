@@ -48,7 +48,7 @@ _LONGEST = 120
 
 @dataclass(frozen=True)
 class LocalFile:
-    """Hold a file's hashes: git's of a blob, and SHA-256 as LFS names it.
+    """A file's hashes: git's of a blob, and SHA-256 as LFS names it.
 
     Of an LFS pointer, which a clone without LFS has, `sha256` and `size` are those of
     the file that it points to; that file is not here. `path` is its path in the dataset;
@@ -176,7 +176,7 @@ def _hashed(
 
 @dataclass(frozen=True)
 class Delta:
-    """Hold what is done to which file, and how many files are there already.
+    """What is done to which file, and how many files are there already.
 
     The steps are add, change and delete; `absent` were to be deleted and are not there.
     """
@@ -259,7 +259,7 @@ def make_standalone(
 
 @dataclass(frozen=True)
 class Bundle:
-    """Hold the definitions of one pull request, and the name it is found again by.
+    """The definitions of one pull request, and the name it is found again by.
 
     `asked` says what was asked for, such as `definition rmsnorm_h4096`: it stays the
     same when an op_type gets one more definition, and so does the pull request.
@@ -293,7 +293,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Wishes:
-    """Hold what a person asked of a push: `reasons` allow the objections of rules.
+    """What a person asked of a push: `reasons` allow the objections of rules.
 
     `card` asks for the dataset's card beside the definitions. The push goes to the pull
     request `number`, to `branch`, or to an own pull request where neither is given.
@@ -309,7 +309,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Package:
-    """Hold one bundle with its files and its preconditions."""
+    """One bundle with its files and its preconditions."""
 
     root: Path
     bundle: Bundle

@@ -52,7 +52,7 @@ class Objection:
 
 @dataclass(frozen=True)
 class Judged:
-    """Hold all objections, and the results that the pull request's description shows.
+    """All objections, and the results that the pull request's description shows.
 
     `definitions` has those that can be read by their paths.
     """

@@ -34,7 +34,7 @@ _LARGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class PushPlan:
-    """Hold what a push will do.
+    """What a push will do.
 
     `revision` is what the files were compared with, at the commit `parent`; `pull` is
     the pull request that is gone on with, a `DiscussionWithDetails` of huggingface_hub,
@@ -78,7 +78,7 @@ class PushPlan:
 
 @dataclass(frozen=True)
 class Pushed:
-    """Hold what was done: the commit, or none, and the pull request, or none.
+    """What was done: the commit, or none, and the pull request, or none.
 
     `described` says that the pull request's text was written anew. `unfinished` says
     that the pull request is there without the files: plan again and go on.

@@ -38,7 +38,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """Hold what the Hub says of a file: `sha256` of one in LFS, else git's `sha1`."""
+    """What the Hub says of a file: `sha256` of one in LFS, else git's `sha1`."""
 
     path: str
     size: int
@@ -53,7 +53,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """Hold the files of one commit by path, and why some are written nowhere."""
+    """The files of one commit by path, and why some are written nowhere."""
 
     commit: str
     files: dict[str, RemoteFile]

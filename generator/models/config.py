@@ -20,7 +20,7 @@ _LARGEST = 1 << 24
 
 @dataclass(frozen=True)
 class Config:
-    """Hold one config.json: `figures` are those of the text model, if it has several.
+    """One config.json: `figures` are those of the text model, if it has several.
 
     `name` is the file's, or that of the folder it lies in.
     """

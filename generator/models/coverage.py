@@ -62,7 +62,7 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class Covered:
-    """Hold what a module needs, how far it is covered, and by what or why not.
+    """What a module needs, how far it is covered, and by what or why not.
 
     `spec` is a missing definition that its family makes.
     """

@@ -13,7 +13,7 @@ KV_DTYPES = ("bfloat16", "float8_e4m3fn")
 
 @dataclass(frozen=True)
 class Deployment:
-    """Hold the parallelism and the cache that definitions are chosen for.
+    """The parallelism and the cache that definitions are chosen for.
 
     Heads, intermediate sizes and the vocabulary are divided by `tp`; experts by `ep`,
     and their intermediate size by `tp` where `ep` is 1.

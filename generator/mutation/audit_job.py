@@ -35,7 +35,7 @@ EQUIVALENCE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Planned:
-    """Hold a mutant that has not run yet; `result` names it."""
+    """A mutant that has not run yet; `result` names it."""
 
     result: MutantResult
     load: Load
@@ -43,7 +43,7 @@ class Planned:
 
 @dataclass
 class AuditJob:
-    """Hold one definition's bench, its mutants, and the random cases for survivors."""
+    """One definition's bench, its mutants, and the random cases for survivors."""
 
     definition: Definition
     bench: Bench

@@ -63,7 +63,7 @@ class Raised(Exception):
 
 @dataclass(frozen=True)
 class Catch:
-    """Hold the first test and case that caught a mutant, and the test's message.
+    """The first test and case that caught a mutant, and the test's message.
 
     `raised` says that `run()` raised, which any test would have caught.
     """
@@ -76,7 +76,7 @@ class Catch:
 
 @dataclass
 class Stand:
-    """Hold a case with its inputs, and with an oracle that has its answer.
+    """A case with its inputs, and with an oracle that has its answer.
 
     `results` are the reference's, None if there is no oracle. `seconds` is what the
     reference's tests took, `catches` one more than the mutants caught in this case.
@@ -94,7 +94,7 @@ class Stand:
 
 @dataclass
 class Bench:
-    """Hold a definition's tests and cases, those that catch most per second first.
+    """A definition's tests and cases, those that catch most per second first.
 
     `left_out` are the tests that the unchanged reference fails, with the reason. Where
     it `is_brief`, the first element that fails a comparison ends it.

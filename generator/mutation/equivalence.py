@@ -28,7 +28,7 @@ _RMS_RATIO, _WORST_RATIO = 1.05, 2.0
 
 @dataclass(frozen=True)
 class EquivalenceProof:
-    """Hold whether a mutant is equivalent to the reference, and the evidence."""
+    """Whether a mutant is equivalent to the reference, and the evidence."""
 
     equivalent: bool
     how: str
@@ -36,7 +36,7 @@ class EquivalenceProof:
 
 @dataclass
 class Draw:
-    """Hold one random case: inputs, the reference's outputs and the oracle's."""
+    """One random case: inputs, the reference's outputs and the oracle's."""
 
     inputs: Inputs
     outputs: tuple[Any, ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mutant:
-    """Hold a reference's text with one defect; `line` counts from 1.
+    """A reference's text with one defect; `line` counts from 1.
 
     `name` gives the kind and place of the defect. It is unique within a reference and
     the same in every run. `before` and `after` are the line without and with it.

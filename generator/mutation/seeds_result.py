@@ -15,7 +15,7 @@ _RARE = 1e-6
 
 @dataclass(frozen=True)
 class Alarm:
-    """Hold a failure of a test on an unchanged reference.
+    """A failure of a test on an unchanged reference.
 
     `test` is `test_metamorphic:<relation>` for a relation; `why` is the test's message.
     `raised` says that `run()` itself raised.
@@ -30,7 +30,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class SeedsResult:
-    """Hold the results of one definition's tests, reference unchanged.
+    """The results of one definition's tests, reference unchanged.
 
     `seeds` are the first and the last; `tests` counts the tests that ran, `skipped` the
     others by reason. `statistical` comparisons have a p-value, `low` of them at most

@@ -22,7 +22,7 @@ _PLACES = (
 
 @dataclass(frozen=True)
 class _Sorted:
-    """Hold a function's result for a tensor, and the versions of all these tensors."""
+    """A function's result for a tensor, and the versions of all these tensors."""
 
     name: str
     given: tuple[Any, ...]

@@ -53,7 +53,7 @@ def no_traffic(spec: Spec) -> Iterable[CapturedWorkload]:
 
 @dataclass(frozen=True)
 class Spec:
-    """Hold one definition and what its workloads are made of.
+    """One definition and what its workloads are made of.
 
     `captured_from` names the definition whose captured workloads give the axes; the
     definition's own name where it was captured itself. `captured_op_type` is its

@@ -12,6 +12,8 @@ from kernel_judge.comparison.tolerance import Override
 from kernel_judge.op_names import OP_FIELDS
 
 _OP = "OP = Op(…)"
+SHARED = ("oracle", "tolerances", "policies", "relations")
+"""The fields of which a rendered file names the modules that they import from."""
 _GONE = {
     "generator.testing": "kernel_judge, or generator.running for what pytest runs",
 }
@@ -24,7 +26,7 @@ class OpSource:
 
     `fields` are the keywords of `OP = Op(…)`, `providers` the keys of its `kernels`.
     `on_cpu` lists the providers with a backend that runs without CUDA. `modules` names
-    those that a field's own expression, and what it calls in the file, import from.
+    those that a field of SHARED, and what it calls in the file, import from.
     """
 
     imports: tuple[ast.stmt, ...]
@@ -59,7 +61,11 @@ def op_source(op_type: str) -> OpSource:
         tuple(name for name in OP_FIELDS if name in fields),
         tuple(kernels),
         tuple(name for name, call in kernels.items() if _runs_on_cpu(tree, call)),
-        {name: _modules(tree, value) for name, value in fields.items()},
+        {
+            name: _modules(tree, value)
+            for name, value in fields.items()
+            if name in SHARED
+        },
         _policies(tree, fields.get("policies")),
     )
 
@@ -95,11 +101,12 @@ def _parsed(op_type: str) -> tuple[ast.Module, str]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         raise _bad(op_type, f"{type(error).__name__}: {error}") from error
-    for node in ast.walk(tree):
-        module = getattr(node, "module", None) or ""
-        for package, instead in _GONE.items():
-            if f"{module}.".startswith(f"{package}."):
-                raise _bad(op_type, f"{module} is gone: import from {instead}.")
+    for package, instead in _GONE.items():
+        modules = (getattr(n, "module", "") or "" for n in ast.walk(tree))
+        # to walk a module takes as long as to parse it, and few name the package
+        gone = (m for m in modules if f"{m}.".startswith(f"{package}."))
+        if package in text and (module := next(gone, None)) is not None:
+            raise _bad(op_type, f"{module} is gone: import from {instead}.")
     return tree, text
 
 
@@ -153,9 +160,7 @@ def _runs_on_cpu(tree: ast.Module, kernel: ast.expr) -> bool:
 
 def _needed(tree: ast.Module, value: ast.expr) -> list[ast.stmt]:
     """Return the module's statements that an expression needs, in their order."""
-    places: dict[str, ast.stmt] = {}
-    for statement in tree.body:
-        places.update(dict.fromkeys(_defined(statement), statement))
+    places = _places(tree)
     seen: set[str] = set()
     waiting = list(_names(value))
     while waiting:
@@ -167,8 +172,15 @@ def _needed(tree: ast.Module, value: ast.expr) -> list[ast.stmt]:
     return [statement for statement in tree.body if id(statement) in needed]
 
 
-def _names(node: ast.AST) -> Iterator[str]:
-    return (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+@cache
+def _places(tree: ast.Module) -> dict[str, ast.stmt]:
+    """Return name → the statement of a module that defines it."""
+    return {name: statement for statement in tree.body for name in _defined(statement)}
+
+
+@cache
+def _names(node: ast.AST) -> tuple[str, ...]:
+    return tuple(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
@@ -196,7 +208,7 @@ def _policies(tree: ast.Module, value: ast.expr | None) -> dict[str, tuple[str, 
     """Return output → the class of its policy, and the module of that."""
     if value is None:
         return {}
-    assigned = {name: s for s in tree.body for name in _defined(s)}
+    assigned = _places(tree)
     if isinstance(value, ast.Name):
         value = getattr(assigned.get(value.id), "value", value)
     found = {}

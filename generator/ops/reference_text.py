@@ -36,7 +36,7 @@ def reference_text(
     if not source.isascii():
         raise ValueError(f"{name}: ast counts bytes; keep the reference ASCII")
     lines = with_constants(source, **constants).splitlines(keepends=True)
-    return "".join(lines[_first_import(ast.parse(source)) - 1 :])
+    return "".join(lines[_first_import(_parsed(source)) - 1 :])
 
 
 def variants(op_type: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -93,7 +93,7 @@ def with_constants(source: str, **constants: float) -> str:
     """
     if not constants:
         return source
-    tree = ast.parse(source)
+    tree = _parsed(source)
     lines = source.splitlines(keepends=True)
     for name, number in constants.items():
         value = _constant(tree, name)
@@ -101,6 +101,12 @@ def with_constants(source: str, **constants: float) -> str:
         head, tail = lines[row][: value.col_offset], lines[row][value.end_col_offset :]
         lines[row] = f"{head}{number!r}{tail}"
     return "".join(lines)
+
+
+# a family asks for one text for each of its definitions
+@cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def _first_import(tree: ast.Module) -> int:

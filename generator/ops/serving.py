@@ -20,7 +20,7 @@ _Shape = tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class _Served:
-    """Hold the shapes of an interface that an op serves, and its constant axes."""
+    """The shapes of an interface that an op serves, and its constant axes."""
 
     inputs: tuple[tuple[str, _Shape], ...]
     outputs: tuple[tuple[str, _Shape], ...]

@@ -24,7 +24,7 @@ from kernel_judge.inputs.memory import dtype_of, shape_of
 
 @dataclass(frozen=True)
 class Work:
-    """Hold bytes and floating-point operations of a call.
+    """Bytes and floating-point operations of a call.
 
     Attributes:
         read: bytes of the inputs that are needed, each once.

@@ -46,7 +46,7 @@ _SHARES = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Bound:
-    """Hold what computes a stage.
+    """What computes a stage.
 
     `needed` is the definition that the model needs. `name` is the one whose reference,
     `text`, runs: `needed`, or where the dataset lacks it what its family makes, or one

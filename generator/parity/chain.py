@@ -19,7 +19,7 @@ Calls = Mapping[str, Mapping[str, Call]]
 
 @dataclass
 class Decoding:
-    """Hold the caches and states of a sequence: pages of `page_size` for `capacity` tokens."""
+    """The caches and states of a sequence: pages of `page_size` for `capacity` tokens."""
 
     page_size: int
     capacity: int

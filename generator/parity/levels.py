@@ -37,7 +37,7 @@ ODD = 10.0
 
 @dataclass
 class Run:
-    """Hold what the levels of one dtype work on: truth is the float32 model.
+    """What the levels of one dtype work on: truth is the float32 model.
 
     `steps` is the number of tokens to decode, and `lengths` are those of sequences whose
     next token is decoded.

@@ -25,7 +25,7 @@ _ALIASES = {"kimi_k2": "deepseek_v3"}
 
 @dataclass(frozen=True)
 class Question:
-    """Hold what is compared: levels and dtypes, at which geometry, on which weights.
+    """What is compared: levels and dtypes, at which geometry, on which weights.
 
     `steps` are those of training, `decoded` is the number of tokens to decode,
     `lengths` are those of sequences whose next token is decoded, and `seed` draws weights

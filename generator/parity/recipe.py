@@ -45,7 +45,7 @@ FINAL = (
 
 @dataclass(frozen=True)
 class Family:
-    """Hold a family: the model that stands for it, its stages, and its tiny geometry.
+    """A family: the model that stands for it, its stages, and its tiny geometry.
 
     `mixers` are the stages of attention or what stands in its place, by the type of the
     layer; `feeds` those of the MLP, by `dense` and `moe`. `tiny` replaces figures of the

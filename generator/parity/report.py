@@ -35,7 +35,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Compared:
-    """Hold a model, and dtype → level → what the worker found.
+    """A model, and dtype → level → what the worker found.
 
     `uncovered` are definitions that it needs and nobody has; `there` are those of the
     dataset that it needs.

@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 
 @dataclass
 class Pages:
-    """Hold the paged cache of one layer: two parts, and the pages where tokens lie.
+    """The paged cache of one layer: two parts, and the pages where tokens lie.
 
     The parts are keys and values, or latents and their turned parts.
 

@@ -30,7 +30,7 @@ _ROUTERS = ("mlp.gate", "mlp.router")
 
 
 class Subject:
-    """Hold one model of transformers in one dtype."""
+    """One model of transformers in one dtype."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model: Any = model
@@ -178,7 +178,7 @@ def _seen(
 
 
 class Capture:
-    """Hold what modules were given and returned, as matrices of one row a token."""
+    """What modules were given and returned, as matrices of one row a token."""
 
     def __init__(self, length: int) -> None:
         self.length = length

@@ -15,7 +15,7 @@ from generator.rules.constants import Constant
 
 
 @dataclass(frozen=True)
-class Row:
+class DefinitionRow:
     """One definition of a block: its class, and the lines that only it has."""
 
     planned: TestClass
@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class ReferenceBlock:
     """One reference, and what its definitions share.
 
     `base` is the class that theirs derive from: one of the block, or with a single
@@ -40,7 +40,7 @@ class Block:
     tables: tuple[str, ...]
     axes: Mapping[str, int]
     constants: tuple[Constant, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[DefinitionRow, ...]
 
     @property
     def has_class(self) -> bool:
@@ -70,7 +70,7 @@ def shared_axes(classes: Sequence[TestClass]) -> dict[str, int]:
     }
 
 
-def blocks(plan: TestPlan, reasons: dict[str, int]) -> list[Block]:
+def blocks(plan: TestPlan, reasons: dict[str, int]) -> list[ReferenceBlock]:
     """Return the blocks of a plan, in the order of its references.
 
     The reasons that their tables name by number are added to `reasons`.
@@ -92,7 +92,7 @@ def _block(
     base: str,
     classes: list[TestClass],
     tables: Tables,
-) -> Block:
+) -> ReferenceBlock:
     definitions = [planned.definition for planned in classes]
     values = [{**c.axes, **_numbers(c.constants)} for c in classes]
     description, others = shared_description(definitions, values)
@@ -101,7 +101,7 @@ def _block(
     constants = () if alone else _shared_constants(classes)
     shared = {constant.name for constant in constants}
     rows = tuple(
-        Row(
+        DefinitionRow(
             planned,
             other,
             tuple(tag for tag in planned.definition.tags if tag not in tags),
@@ -112,7 +112,9 @@ def _block(
     )
     tables_of = tuple(tables.lines(reference, classes))
     base = plan.base_class if alone else base
-    return Block(reference, base, description, tags, tables_of, axes, constants, rows)
+    return ReferenceBlock(
+        reference, base, description, tags, tables_of, axes, constants, rows
+    )
 
 
 def _shared_constants(classes: Sequence[TestClass]) -> tuple[Constant, ...]:

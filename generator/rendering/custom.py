@@ -39,7 +39,7 @@ class Unfit(ValueError):
 
 @dataclass(frozen=True)
 class Custom:
-    """Hold what a file of custom inputs says; `source` is what defines `init`."""
+    """What a file of custom inputs says; `source` is what defines `init`."""
 
     call: Mapping[str, Any]
     case: Mapping[str, int]

@@ -35,7 +35,7 @@ class FileStatus(str, Enum):
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """Hold a file's path, relative to the output folder, and its status.
+    """A file's path, relative to the output folder, and its status.
 
     `has_crlf` says of an edited file that nothing but its line ends was changed.
     """

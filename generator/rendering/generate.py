@@ -39,7 +39,7 @@ from generator.rules.unproven import Agreed, never, why_unproven
 
 @dataclass(frozen=True)
 class Generated:
-    """Hold each file's outcome, the number of definitions rendered, and Problems.
+    """Each file's outcome, the number of definitions rendered, and Problems.
 
     `unproven` says of definitions why they have no ground truth and no oracle.
     """

@@ -31,7 +31,7 @@ def module_name(op_type: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """Hold the options of a rendering; a tolerance of None keeps every default.
+    """The options of a rendering; a tolerance of None keeps every default.
 
     `standalone` is whether the support package is written beside the tests; None keeps
     the state of the output folder.
@@ -44,7 +44,7 @@ class RenderOptions:
 
 @dataclass(frozen=True)
 class Interface:
-    """Hold the inputs, outputs and constraints that several definitions share."""
+    """The inputs, outputs and constraints that several definitions share."""
 
     name: str
     inputs: Mapping[str, str]
@@ -55,7 +55,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Reference:
-    """Hold one reference's source and the definitions that have it.
+    """One reference's source and the definitions that have it.
 
     `nestable` is False if the source has another meaning inside a function; then it is
     executed as a module of its own.
@@ -69,7 +69,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class TestClass:
-    """Hold one definition's test class."""
+    """One definition's test class."""
 
     class_name: str
     definition: Definition
@@ -100,7 +100,7 @@ class TestClass:
 
 @dataclass(frozen=True)
 class TestPlan:
-    """Hold the content of one rendered file; `op` is None without an op module.
+    """The content of one rendered file; `op` is None without an op module.
 
     It is None as well where the definitions have another interface than the op's.
     """

@@ -30,8 +30,12 @@ def _visible(char: str) -> str:
     return _printed(char)
 
 
+# names of axes come again and again
+@lru_cache(maxsize=4096)
 def literal(text: str) -> str:
     """Return a string literal with the quotes that a formatter chooses."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     quote = "'" if text.count('"') > text.count("'") else '"'
     escaped = "".join(_escape(char, quote) for char in text)
     return f"{quote}{escaped}{quote}"

@@ -27,7 +27,7 @@ _CLAUSE = re.compile(r"[:;] |\. (?=[A-Z])")
 
 
 @dataclass(frozen=True)
-class Bound:
+class ToleranceRow:
     """A row: the sources that it is about, its tolerance, and the reason."""
 
     output: str
@@ -82,12 +82,12 @@ def tolerance_table(
 
 def table_bounds(
     overrides: Iterable[Override], output: str, dtype: str, sources: Sequence[str]
-) -> Iterator[Bound]:
+) -> Iterator[ToleranceRow]:
     """Yield the bounds that count for an output, those of equal text as one."""
     left = list(sources)
     # rows before that are about a source without a condition
     settled: set[str] = set()
-    found: list[Bound] = []
+    found: list[ToleranceRow] = []
     for override in overrides:
         if override.output != output or not left:
             continue
@@ -99,7 +99,7 @@ def table_bounds(
         about = tuple(left) if named is None else (named,)
         condition = " ".join(conditions)
         found.append(
-            Bound(
+            ToleranceRow(
                 output,
                 about,
                 condition,
@@ -114,8 +114,8 @@ def table_bounds(
     if left:
         default = DEFAULTS.get(dtype, EXACT)
         reason = "" if default == EXACT else _DEFAULT
-        found.append(Bound(output, tuple(left), "", default, reason))
-    merged: list[Bound] = []
+        found.append(ToleranceRow(output, tuple(left), "", default, reason))
+    merged: list[ToleranceRow] = []
     for bound in found:
         last = merged[-1] if merged else None
         if last is not None and replace(last, sources=bound.sources) == bound:
@@ -125,7 +125,7 @@ def table_bounds(
     return iter(merged)
 
 
-def _with(bound: Bound, run_tolerance: float | None) -> Bound:
+def _with(bound: ToleranceRow, run_tolerance: float | None) -> ToleranceRow:
     """Return a bound with the rendering's tolerance in place of rtol and atol."""
     if run_tolerance is None or bound.tolerance == EXACT:
         return bound
@@ -133,7 +133,7 @@ def _with(bound: Bound, run_tolerance: float | None) -> Bound:
     return replace(bound, tolerance=tolerance, reason=_CHOSEN)
 
 
-def _rows(bound: Bound, reasons: dict[str, int]) -> Iterator[tuple[str, ...]]:
+def _rows(bound: ToleranceRow, reasons: dict[str, int]) -> Iterator[tuple[str, ...]]:
     """Yield the cells of a bound, in rows whose sources are not too long."""
     whole = ", ".join(_short(bound.sources))
     alone = [(source,) for source in bound.sources]
@@ -141,7 +141,7 @@ def _rows(bound: Bound, reasons: dict[str, int]) -> Iterator[tuple[str, ...]]:
         yield _cells(replace(bound, sources=sources), reasons)
 
 
-def _cells(bound: Bound, reasons: dict[str, int]) -> tuple[str, ...]:
+def _cells(bound: ToleranceRow, reasons: dict[str, int]) -> tuple[str, ...]:
     """Return a row's cells: output, sources, rtol, atol, NMSE, reason."""
     tolerance = bound.tolerance
     sources = ", ".join(_short(bound.sources))

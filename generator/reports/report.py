@@ -28,7 +28,7 @@ class Code(str):
 
 @dataclass(frozen=True)
 class Row:
-    """Hold the cells of a row; a row with a status is a test case of JUnit.
+    """The cells of a row; a row with a status is a test case of JUnit.
 
     `why` is what a log says of it in place of the cells.
     """
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Hold rows under columns; without columns each is a line, with colons inside.
+    """Rows under columns; without columns each is a line, with colons inside.
 
     The columns of `words` are aligned to the left, the others to the right; the first
     `keys` columns name a row, and the cells of `marked` say its status. `totals` is the
@@ -58,7 +58,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """Hold tables under a title.
+    """Tables under a title.
 
     `preface` is Markdown for readers of a document. A section that is not open is
     folded where the format can do that. `count` is what a folded section counts, if
@@ -74,7 +74,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """Hold what a report comes to.
+    """What a report comes to.
 
     `verdict` are words for the status of a review, and `reasons` lead to it.
     """
@@ -87,7 +87,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what a command found, for any printer.
+    """What a command found, for any printer.
 
     `problems` may be an iterator, which a printer consumes once; `conclude` is right
     after that. `sections` are more important than the problems, `details` less.

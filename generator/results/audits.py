@@ -44,7 +44,7 @@ class BrokenAudit(Failure):
 
 @dataclass(frozen=True)
 class Audited:
-    """Hold what the last audit of a definition found.
+    """What the last audit of a definition found.
 
     `sha256` is of what a run depends on (`rules.basis`), `counts` maps each status of a mutant to how
     many had it. A survivor has its name, and its line `before` and `after`: both are

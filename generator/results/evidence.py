@@ -33,7 +33,7 @@ _NUMBERS = ("seconds", "nmse", "lse", "hit_ratio")
 
 @dataclass(frozen=True)
 class SourceEvidence:
-    """Hold what one source says of one definition.
+    """What one source says of one definition.
 
     `verdict` is PASSED, FAILED, ERROR, or SKIPPED where nothing was compared; `reason`
     says why, and `skip_kind` is the value of that skip's Kind. `nmse` is the largest
@@ -71,7 +71,7 @@ _NOTHING = plain(SourceEvidence(""))
 
 @dataclass(frozen=True)
 class DefinitionEvidence:
-    """Hold what a run says of one definition; `failed` are tests that compare nothing.
+    """What a run says of one definition; `failed` are tests that compare nothing.
 
     `sources` maps `oracle`, `flashinfer/fa2`, `recorded` and the like to a Verdict.
     """
@@ -83,7 +83,7 @@ class DefinitionEvidence:
 
 @dataclass(frozen=True)
 class Run:
-    """Hold one day's results on one machine with one set of versions."""
+    """One day's results on one machine with one set of versions."""
 
     date: str
     machine: Mapping[str, str]

@@ -44,7 +44,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ErrorMap:
-    """Hold a histogram and a grid of |error| / allowed, as `testing.error_map` makes.
+    """A histogram and a grid of |error| / allowed, as `testing.error_map` makes.
 
     A cell of the grid is the largest ratio of its elements, NOT_FINITE, or None where
     it has none.
@@ -86,7 +86,7 @@ def read_error_map(value: Mapping[str, Any]) -> ErrorMap:
 
 @dataclass(frozen=True)
 class TestResult:
-    """Hold one test: whom it is about, how it ended, and what it compared.
+    """One test: whom it is about, how it ended, and what it compared.
 
     `test` is its id, `TestX::test_y[case]`; `source` is what it compares with, None for
     a test that compares with nothing; `status` is passed, failed, error or skipped, and
@@ -122,7 +122,7 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Results:
-    """Hold one run: its date (2026-11-21, or empty), its machine, its reference tests."""
+    """One run: its date (2026-11-21, or empty), its machine, its reference tests."""
 
     date: str
     machine: Mapping[str, str]

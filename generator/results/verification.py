@@ -19,7 +19,7 @@ _SKIPS = _NEVER_RUN, _NOT_COMPARED = ("never run here", "not compared")
 
 @dataclass(frozen=True)
 class VerificationLine:
-    """Hold one line of the table: a definition, a source, the verdict, from which run.
+    """One line of the table: a definition, a source, the verdict, from which run.
 
     `source` and `run` are empty where no run has the definition. A `stale` verdict
     is one on another text of the definition.
@@ -50,7 +50,7 @@ class VerificationLine:
 
 @dataclass(frozen=True)
 class AuditLine:
-    """Hold one definition's audit: `state` says whether it is known, stale or absent.
+    """One definition's audit: `state` says whether it is known, stale or absent.
 
     A stale one is of another text of the definition; an absent one is None.
     """
@@ -75,7 +75,7 @@ class AuditLine:
 
 @dataclass(frozen=True)
 class Verification:
-    """Hold the runs that the lines name, the lines, and names that no file has.
+    """The runs that the lines name, the lines, and names that no file has.
 
     `audits` has a line for each definition too; none where no audit is on record.
     """

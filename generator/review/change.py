@@ -47,7 +47,7 @@ class Workloads:
 
 @dataclass(frozen=True)
 class Change:
-    """Hold what happened to one definition.
+    """What happened to one definition.
 
     `kind` is new, removed, renamed, changed, or attached where only files beside the
     definition changed. `old` and `new` are None where there is no side or it can't be

@@ -26,7 +26,7 @@ ONE_DEFINITION = "one definition per pull request"
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold one point of the checklist and what was found.
+    """One point of the checklist and what was found.
 
     `definition` is empty for a point about the whole change; `others` are definitions
     that the change does not change and that such a point is about. `id` is the name of

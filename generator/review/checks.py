@@ -33,7 +33,7 @@ Facts = dict[tuple[str, str], str]
 
 @dataclass(frozen=True)
 class CheckChange:
-    """Hold one thing that tests check otherwise than before.
+    """One thing that tests check otherwise than before.
 
     `effect` is wider, narrower, gone, new or other; `before` or `after` is empty where
     there is no such thing on that side.

@@ -35,7 +35,7 @@ _OF_BLOBS = {
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """Hold what the points are answered from.
+    """What the points are answered from.
 
     `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
     that base and head have in verification/, the audits what they have in audit.json.

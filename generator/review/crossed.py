@@ -59,7 +59,7 @@ os.execv(sys.executable, [sys.executable, "-m", "pytest", *words])
 
 @dataclass(frozen=True)
 class SoftwareRun:
-    """Hold what the tests of one side's software showed on the other side's dataset.
+    """What the tests of one side's software showed on the other side's dataset.
 
     `failed` are tests that speak against the change, `known` those that fail whatever
     it does. `lost` are tests that the base's software passes on the same definitions,
@@ -91,7 +91,7 @@ class SoftwareRun:
 
 @dataclass(frozen=True)
 class Crossed:
-    """Hold both runs, and the definitions that the software is about and that no run had."""
+    """Both runs, and the definitions that the software is about and that no run had."""
 
     runs: tuple[SoftwareRun, ...]
     not_run: tuple[str, ...] = ()

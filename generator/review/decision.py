@@ -41,7 +41,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class Reason:
-    """Hold one reason against approving: what it asks for, and in a line why.
+    """One reason against approving: what it asks for, and in a line why.
 
     `point` names what noticed it: a rule of findings, a point of the checklist, or a
     step of --execute. `files` are those that it is about.

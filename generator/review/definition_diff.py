@@ -25,7 +25,7 @@ _ALL = "all sources"
 
 @dataclass(frozen=True)
 class Difference:
-    """Hold one thing that changed: which part of a definition, and in words what.
+    """One thing that changed: which part of a definition, and in words what.
 
     `computes` says that something else is computed, called or judged by it; False is
     for texts and tags.

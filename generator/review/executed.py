@@ -18,7 +18,7 @@ _FINDINGS = 8
 
 @dataclass(frozen=True)
 class ExecutedComparison:
-    """Hold what one test says of one output against one source.
+    """What one test says of one output against one source.
 
     `verdict` is PASSED, FAILED, ERROR or SKIPPED; for a test that compared nothing,
     `output` is empty. Figures are None where there are none; they may be NaN.
@@ -48,7 +48,7 @@ class ExecutedComparison:
 
 @dataclass(frozen=True)
 class Executed:
-    """Hold what running the reference tests of the changed definitions showed.
+    """What running the reference tests of the changed definitions showed.
 
     `problems` are reasons not to believe a pass; a failure is always believed.
     `layers` are what the sandbox could not put up.

@@ -56,7 +56,7 @@ FIGURES = 80
 
 @dataclass(frozen=True)
 class PageRow:
-    """Hold one row; `target` is the id of what it leads to."""
+    """One row; `target` is the id of what it leads to."""
 
     kind: str
     status: str

@@ -46,7 +46,7 @@ _KINDS: Mapping[str, Collection[str]] = {
 
 @dataclass
 class Accepted:
-    """Hold what a person accepted, as `removal:PATH` or `weaker:PATH`.
+    """What a person accepted, as `removal:PATH` or `weaker:PATH`.
 
     A PATH that ends in a slash is a folder. `unused` are those that met nothing.
     """

@@ -37,7 +37,7 @@ _SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Checked:
-    """Hold what became of the rendered tests, and what tests check otherwise now.
+    """What became of the rendered tests, and what tests check otherwise now.
 
     `equal` are files of the head that are what the base's software renders.
     """

@@ -48,7 +48,7 @@ _NAMED = 20
 
 @dataclass(frozen=True)
 class ProblemChanges:
-    """Hold the Problems of head that base had not, those it mended, and the rest.
+    """The Problems of head that base had not, those it mended, and the rest.
 
     `known` counts those that both sides have of what is judged.
     """
@@ -128,7 +128,7 @@ def _key(problem: Problem, renamed: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Asked:
-    """Hold what a person asked for or accepted with the review.
+    """What a person asked for or accepted with the review.
 
     `accepted` are as `removal:PATH`, `unproven` are definitions with which nothing need
     be compared.
@@ -141,7 +141,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Review:
-    """Hold a whole review.
+    """A whole review.
 
     `grounds` lead to the decision; `to_run` are commands for a machine with a GPU;
     `files` are all that changed; `findings` are what is wrong with files, whatever is in

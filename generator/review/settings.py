@@ -56,7 +56,7 @@ POINTS: Mapping[str, bool] = MappingProxyType(
 
 @dataclass(frozen=True)
 class ReviewSettings:
-    """Hold which points are required; the others are advice."""
+    """Which points are required; the others are advice."""
 
     required: frozenset[str] = field(
         default_factory=lambda: frozenset(p for p, needed in POINTS.items() if needed)

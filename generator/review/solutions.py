@@ -31,7 +31,7 @@ _LONG = 300
 
 @dataclass(frozen=True)
 class Claim:
-    """Hold what a new trace says of a solution on a workload, and what a run found.
+    """What a new trace says of a solution on a workload, and what a run found.
 
     `found` is the run's verdict, `why` what it rests on: a case, or what was missing.
     """
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class EvaluatedChange:
-    """Hold the verdicts on the solutions of a change, and its traces beside them."""
+    """The verdicts on the solutions of a change, and its traces beside them."""
 
     device: str
     verdicts: Sequence[SolutionVerdict] = ()

@@ -33,7 +33,7 @@ RECORDINGS = "blob/ground_truth/"
 
 @dataclass(frozen=True)
 class Sides:
-    """Hold the files of both sides: path below the dataset's root → object id.
+    """The files of both sides: path below the dataset's root → object id.
 
     `base` and `head` are what git has, or the same computed from the working tree.
     `refused` are paths of either side that no checkout would have. `outside` are those
@@ -70,7 +70,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Revisions:
-    """Hold what is compared; `base` is a commit, or empty where nothing is before.
+    """What is compared; `base` is a commit, or empty where nothing is before.
 
     `head` is empty for the working tree as it is. `said` explains the choice.
     """
@@ -82,7 +82,7 @@ class Revisions:
 
 @dataclass(frozen=True)
 class Sources:
-    """Hold two folders with the sides of a review, and what changed between them.
+    """Two folders with the sides of a review, and what changed between them.
 
     `judged` are the definitions with all their files: those of which a file changed, or
     a blob of another definition that their workloads name. Of the others, which are the

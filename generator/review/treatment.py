@@ -20,7 +20,7 @@ from generator.rules.accepted import ACCEPTED
 
 @dataclass(frozen=True)
 class Treatment:
-    """Hold what a review does with files of one kind.
+    """What a review does with files of one kind.
 
     `could` says what such a file could switch off or claim; it is empty where the
     review itself judges the files. `is_kept` says that removing one needs a person's

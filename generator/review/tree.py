@@ -20,7 +20,7 @@ _ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """Hold one file of a tree: its mode (100644, 120000 a link, 160000 a submodule)."""
+    """One file of a tree: its mode (100644, 120000 a link, 160000 a submodule)."""
 
     mode: str
     oid: str

@@ -44,7 +44,7 @@ ACCEPTED_UNUSED = warning("""accepted-unused: accepted.toml accepts an error tha
 
 @dataclass
 class Accepted:
-    """Hold which errors a dataset accepts, and why: (rule, definition) → reason."""
+    """Which errors a dataset accepts, and why: (rule, definition) → reason."""
 
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()

@@ -42,7 +42,7 @@ _READ = ("eps", "top_k", "n_group", "topk_group", "window_left", "logits_soft_ca
 
 @dataclass(frozen=True)
 class Constant:
-    """Hold one constant's value and where it is from.
+    """One constant's value and where it is from.
 
     `independent` is False where it was read from the reference under test; a value of
     None is unknown.

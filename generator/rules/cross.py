@@ -50,7 +50,7 @@ _IMPORT = re.compile(r"^\s*from\s+\S+\s+import\s+(\([^)]*\)|[^\n]*)", re.MULTILI
 
 @dataclass(frozen=True)
 class Summary:
-    """Hold what is compared between definitions: digests, figures and claims of tags.
+    """What is compared between definitions: digests, figures and claims of tags.
 
     `constants` are those in the reference's source; `facts` are figures that all
     definitions of a model share; `fi_apis` and `verified` are places among the tags.

@@ -29,7 +29,7 @@ LoadedFile = tuple[Definition | None, list[Problem]]
 
 @dataclass(frozen=True)
 class Loaded:
-    """Hold what was loaded and everything that is wrong with it.
+    """What was loaded and everything that is wrong with it.
 
     `definitions` are fit to be rendered, sorted by op_type and name; `unfit` ones fit
     the schema but break a rule that forbids rendering. `files` are those selected,

@@ -56,7 +56,7 @@ _SPEEDUP_SLACK = 0.02
 
 @dataclass
 class TraceTargets:
-    """Hold what a definition's traces may refer to, and what they covered.
+    """What a definition's traces may refer to, and what they covered.
 
     `workloads` maps uuid to axes, `solutions` name to author.
     """

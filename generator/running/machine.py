@@ -21,7 +21,7 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True)
 class RecordingMachine:
-    """Hold what a kernel's answer may depend on beside its inputs.
+    """What a kernel's answer may depend on beside its inputs.
 
     `sm` is the compute capability as 90 for 9.0, None on a CPU; `date` is UTC's.
     """

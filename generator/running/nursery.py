@@ -38,7 +38,7 @@ _BOOT = (
 
 
 class Nursery:
-    """Hold the process that imports and forks; it ends with this one.
+    """The process that imports and forks; it ends with this one.
 
     `prepare` is the function, as `module:name`, that it calls with `arguments` before it
     forks for the first time. Who asks meanwhile waits.
@@ -89,7 +89,7 @@ class Nursery:
 
 
 class Forked:
-    """Hold a fork of a nursery as subprocess.Popen holds a child."""
+    """A fork of a nursery as subprocess.Popen holds a child."""
 
     def __init__(self, end: socket.socket, pid: int) -> None:
         self._end, self.pid = end, pid

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Plan:
-    """Hold what the workers know of the tests that they collected.
+    """What the workers know of the tests that they collected.
 
     `cases` gives for each case, in the order of the tests, the number of its tests, the
     GPU memory that it needs, in bytes, and its definition. `live` names the definitions,

@@ -38,7 +38,7 @@ MOST_LOSSES = 5
 
 
 class AdapterError(Exception):
-    """Hold what an adapter raised in the worker: its type, message and traceback."""
+    """What an adapter raised in the worker: its type, message and traceback."""
 
 
 class WorkerLost(Exception):

@@ -67,7 +67,7 @@ class Deadline:
 
 
 class Process:
-    """Hold one worker process, the connection to it, and what it prints."""
+    """One worker process, the connection to it, and what it prints."""
 
     def __init__(self, package: str) -> None:
         self.connection, theirs = Pipe()

@@ -38,7 +38,7 @@ class _Sent:
 
 @dataclass
 class Message:
-    """Hold a value ready to be sent; nothing that can fail on a device is left to do.
+    """A value ready to be sent; nothing that can fail on a device is left to do.
 
     `shared` are the arguments with which the receiver opens tensors' memory; the memory
     must live until it answers.

@@ -28,7 +28,7 @@ _COLUMNS = ("definitions", "cases", "passed", "failed", "skipped")
 
 @dataclass
 class SummaryRow:
-    """Hold the counts of one op_type and source.
+    """The counts of one op_type and source.
 
     `definitions` are all that had a test, `compared` those of which a case was;
     `nmse` is the worst over all outputs but the LSE, whose worst error is `lse`.

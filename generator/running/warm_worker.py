@@ -66,7 +66,7 @@ _NVCC_SECONDS = 60.0
 
 
 class NotCompiled(BaseException):
-    """Hold the module for which FlashInfer would wait; nobody on the way catches it."""
+    """The module for which FlashInfer would wait; nobody on the way catches it."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module.name)

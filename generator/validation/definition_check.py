@@ -53,7 +53,7 @@ class DefinitionFiles:
 
 @dataclass(frozen=True)
 class CheckedDefinition:
-    """Hold what checking a unit found.
+    """What checking a unit found.
 
     `name` is what the definition says, where that could be read. `elsewhere` are
     blobs in folders of other definitions that it uses, `unused` those of its own that

@@ -37,7 +37,7 @@ _SORTED = 20_000
 
 @dataclass(frozen=True)
 class ValidationPlan:
-    """Hold the files to validate, and the Problems of finding them.
+    """The files to validate, and the Problems of finding them.
 
     `whole` says that all of the dataset was asked for: only then can a blob be known to
     be unused.

@@ -24,7 +24,7 @@ _POOL = 2 * FEWEST
 
 @dataclass(frozen=True)
 class Score:
-    """Hold a χ² statistic and its degrees of freedom.
+    """A χ² statistic and its degrees of freedom.
 
     Of one with `both` tails a statistic that is too small counts as well.
     """

@@ -28,7 +28,7 @@ UNEXPLAINED = 0.25
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold the verdict on one output, the findings, and the figures.
+    """The verdict on one output, the findings, and the figures.
 
     `verdict` is PASSED, FAILED, or ERROR where the check itself would prove nothing.
     `figures` are those of a policy that compares otherwise than element by element;

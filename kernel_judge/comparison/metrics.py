@@ -16,7 +16,7 @@ WORST = 5
 
 @dataclass(frozen=True)
 class Deviation:
-    """Hold one of the worst elements: where it is and both values."""
+    """One of the worst elements: where it is and both values."""
 
     index: tuple[int, ...]
     actual: float
@@ -32,7 +32,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Hold every figure of one comparison, over the elements that are finite in both.
+    """Every figure of one comparison, over the elements that are finite in both.
 
     `nmse` is Σ(a-e)²/Σe², `norm_ratio` |a|/|e|, `hit_ratio` the share of elements within
     the tolerance. Where the expected values are all zero, nmse is 0 if the actual ones

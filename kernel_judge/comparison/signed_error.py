@@ -33,7 +33,7 @@ _PLAIN = 5.5
 
 @dataclass(frozen=True)
 class Signed:
-    """Hold a figure that rounding leaves at `zero`, and its standard deviation."""
+    """A figure that rounding leaves at `zero`, and its standard deviation."""
 
     off: float
     deviation: float
@@ -93,7 +93,7 @@ class SignedSums:
 
 @dataclass
 class _Sums:
-    """Hold sums of the parts and shares of a figure, Σparts/total.
+    """Sums of the parts and shares of a figure, Σparts/total.
 
     What is left of an element's part is part - off·share. `rows` and `row_shares` hold
     the sums of rows.

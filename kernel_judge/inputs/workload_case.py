@@ -30,7 +30,7 @@ _MOST_ELEMENTS = 64 << 20
 
 @dataclass(frozen=True)
 class WorkloadCase(Case):
-    """Hold a workload: `inputs` are the entries of the file, `dataset` has its tensors.
+    """A workload: `inputs` are the entries of the file, `dataset` has its tensors.
 
     `of_op` makes what is random, by the parameters of one of the op's own `cases`.
     `identity` tells it from other workloads in evidence.

@@ -55,7 +55,7 @@ class Damaged(Exception):
 
 @dataclass(frozen=True)
 class Recording:
-    """Hold a file's description and its tensors, by the name that the file has."""
+    """A file's description and its tensors, by the name that the file has."""
 
     body: dict[str, Any]
     tensors: Tensors

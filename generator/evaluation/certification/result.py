@@ -28,7 +28,7 @@ _FIX = "Take the file from git, or delete it and run trace-dataset certify --rec
 
 @dataclass(frozen=True)
 class Certified:
-    """Hold a definition's kernels, and of each the conditions and the versions.
+    """A definition's kernels, and of each the conditions and the versions.
 
     `error` says why nothing was asked. `sha256` is of what a run depends on.
     """

@@ -39,7 +39,7 @@ def _of_samples(definition: Definition) -> str:
 
 @dataclass(frozen=True)
 class Checker:
-    """Hold a checker: `rounds` are the sets of inputs that it poses for a workload.
+    """A checker: `rounds` are the sets of inputs that it poses for a workload.
 
     `formula` returns the rule for a definition. `obstacle` says why the checker has none
     for it. With `casts`, tensors are all cast to the precision of the first output.

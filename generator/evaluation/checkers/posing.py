@@ -35,7 +35,7 @@ _SEED, _SECONDS = 42, 60.0
 
 @dataclass(frozen=True)
 class Judged:
-    """Hold what passes a checker in all of its rounds; `why` says why none was posed."""
+    """What passes a checker in all of its rounds; `why` says why none was posed."""
 
     rounds: int = 0
     passes: Sequence[str] = ()
@@ -44,7 +44,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Planted:
-    """Hold a definition with its reference and the defects that are planted in it.
+    """A definition with its reference and the defects that are planted in it.
 
     `axes` are those that are shorter than declared: its workloads are too large.
     """

@@ -29,7 +29,7 @@ _FIX = "Take the file from git, or delete it and run trace-dataset audit --check
 
 @dataclass(frozen=True)
 class Checked:
-    """Hold a definition's defects, and of each checker which of them pass.
+    """A definition's defects, and of each checker which of them pass.
 
     `reduced` are axes that were shorter than declared. `error` says why nothing was
     asked.

@@ -19,7 +19,7 @@ _LEAST_MS = 2e-3
 
 @dataclass
 class Contender:
-    """Hold one who is timed: its line, which function, and its figures."""
+    """One who is timed: its line, which function, and its figures."""
 
     name: str
     line: Line
@@ -34,7 +34,7 @@ class Contender:
 
 
 class Zero:
-    """Hold what calls of nothing take: of those that wait for the device, and of others.
+    """What calls of nothing take: of those that wait for the device, and of others.
 
     A call with one tiny kernel takes the changes of context and that kernel; one with two
     takes a kernel more. So the difference of both is what a kernel adds to a stream, and

@@ -18,7 +18,7 @@ from kernel_judge.definition import Definition
 
 @dataclass(frozen=True)
 class Peak:
-    """Hold a device's peaks: bytes per second, and operations per second by dtype.
+    """A device's peaks: bytes per second, and operations per second by dtype.
 
     `float8` and `float4` stand for all formats of that many bits. `source` says where
     the figures were read.
@@ -72,7 +72,7 @@ _FASTER_CLOCK = 1.12
 
 @dataclass(frozen=True)
 class Light:
-    """Hold the bound of a call in milliseconds, and what it follows from.
+    """The bound of a call in milliseconds, and what it follows from.
 
     Attributes:
         milliseconds: the larger of `memory` and `compute`.

@@ -33,7 +33,7 @@ class NoRival(Exception):
 
 
 class Rivals:
-    """Hold one process of rivals, and the names of what it can call.
+    """One process of rivals, and the names of what it can call.
 
     Raises NoRival where it does not come up.
     """

@@ -48,7 +48,7 @@ class _Access(ctypes.Structure):
 
 @dataclass
 class SharedMemory:
-    """Hold a piece of memory, its descriptor, and the bytes as a tensor of uint8.
+    """A piece of memory, its descriptor, and the bytes as a tensor of uint8.
 
     Attributes:
         size: bytes, rounded up to what the device maps.

@@ -58,7 +58,7 @@ _SWITCH_SECONDS = 1e-4
 
 @dataclass(frozen=True)
 class Kept:
-    """Hold a call of the solution that may be judged: its values and what came of them."""
+    """A call of the solution that may be judged: its values and what came of them."""
 
     inputs: Mapping[str, Any]
     outputs: tuple[Any, ...]
@@ -71,7 +71,7 @@ class Throttled(Exception):
 
 @dataclass(frozen=True)
 class Sat:
-    """Hold what a sitting came to: the figures, and the calls to be judged."""
+    """What a sitting came to: the figures, and the calls to be judged."""
 
     timing: dict[str, Any]
     judged: Sequence[Kept]

@@ -45,7 +45,7 @@ SLICE_MS = 1.8
 
 @dataclass
 class Line:
-    """Hold the judge's link to a callee.
+    """The judge's link to a callee.
 
     `go` and `stop` continue and stop its processes, `is_there` says whether it lives,
     `seconds` is how long a call may take. `arena` is where it may return outputs.
@@ -68,7 +68,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Timed:
-    """Hold what one call took, in milliseconds, and what the callee said of it.
+    """What one call took, in milliseconds, and what the callee said of it.
 
     On a GPU its own events measure all but `host`: no wait of the judge is in a figure.
 
@@ -89,7 +89,7 @@ class Timed:
 
 
 class Stand:
-    """Hold the memory of one workload's calls, on the judge's side.
+    """The memory of one workload's calls, on the judge's side.
 
     `filled` are the numbers of the inputs that a call is to write to.
     """

@@ -23,7 +23,7 @@ _SLOWED = 0x8 | 0x20 | 0x40 | 0x80
 
 @dataclass(frozen=True)
 class Sample:
-    """Hold the GPU's state at one moment: clocks in MHz, power in watts."""
+    """The GPU's state at one moment: clocks in MHz, power in watts."""
 
     reasons: int = 0
     sm_mhz: int = 0

@@ -18,7 +18,7 @@ HOLDS, BROKEN, UNSUPPORTED, SKIPPED = "holds", "broken", "unsupported", "skipped
 
 @dataclass(frozen=True)
 class Condition:
-    """Hold the verdict on one condition and the reason.
+    """The verdict on one condition and the reason.
 
     `details` are figures of the condition, or its parts with `yes` or `no`.
     """

@@ -105,7 +105,7 @@ def growth(samples: Sequence[Sample]) -> str:
 
 @dataclass(frozen=True)
 class State:
-    """Hold what a process says of itself: what it changed in torch, and its memory.
+    """What a process says of itself: what it changed in torch, and its memory.
 
     `changed` has in words what is no more as it was. `draws` is whether the last call
     drew from torch's generators.

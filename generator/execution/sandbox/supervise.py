@@ -94,7 +94,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """Hold what is run, and what of the machine it has; see `machine.run_confined`."""
+    """What is run, and what of the machine it has; see `machine.run_confined`."""
 
     words: Sequence[str]
     read_only: Sequence[Path] = ()

@@ -25,7 +25,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Code:
-    """Hold a source and the nodes of its computation, in the order of the source."""
+    """A source and the nodes of its computation, in the order of the source."""
 
     source: str
     tree: ast.Module

@@ -47,7 +47,7 @@ _Figure = Callable[[Measured], float]
 
 @dataclass(frozen=True)
 class JudgedTolerance:
-    """Hold one tolerance with all rows judged by it, at least one."""
+    """One tolerance with all rows judged by it, at least one."""
 
     tolerance: Tolerance
     rows: tuple[SourceFloor, ...]

@@ -18,7 +18,7 @@ LEAST, PROPOSED, MOST = 3.0, 10.0, 50.0
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold the errors of one output against one source in one case.
+    """The errors of one output against one source in one case.
 
     `floor`, `reference` and `source` are root mean squares relative to the exact
     output's: of one rounding to its dtype, of the reference's error, of the source's
@@ -57,7 +57,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class SourceFloor:
-    """Hold one output of a definition against one source, under one tolerance.
+    """One output of a definition against one source, under one tolerance.
 
     `chosen` is the reason of an override, empty for the dtype's default. `why_none` is
     why an output has no floor; then there are no tolerance and no cases.
@@ -103,7 +103,7 @@ class SourceFloor:
 
 @dataclass(frozen=True)
 class Floors:
-    """Hold all rows of one definition; `error` is why it could not be measured.
+    """All rows of one definition; `error` is why it could not be measured.
 
     `off` maps an output to the largest relative distance (root mean square) between the
     float64 run and the oracle; `reduced` are the axes shorter than declared, and

@@ -34,7 +34,7 @@ _PAGES, _TOKENS = "num_pages", "total_kv"
 
 @dataclass(frozen=True)
 class OneSequence:
-    """Hold the queries and tokens of one sequence by input name.
+    """The queries and tokens of one sequence by input name.
 
     `queries` are [q_len, …], `tokens` [kv_len, …]; the last query is at the last token.
     `mask`, bool [q_len, kv_len], says which tokens a query sees, None by position.

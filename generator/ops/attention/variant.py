@@ -10,7 +10,7 @@ from kernel_judge.definition import Definition
 
 @dataclass(frozen=True)
 class Variant:
-    """Hold the constants of attention that no interface carries.
+    """The constants of attention that no interface carries.
 
     A query at position p sees the keys p - window_left … p; a negative window_left
     means all keys up to p. A logit l becomes soft_cap · tanh(l / soft_cap), where

@@ -16,7 +16,7 @@ from generator.ops.family import Tensor
 
 @dataclass(frozen=True)
 class Geometry:
-    """Hold the constants of one attention layer of some models.
+    """The constants of one attention layer of some models.
 
     `scale_of` is the length whose inverse root is the models' sm_scale, head_dim where
     it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted,

@@ -17,7 +17,7 @@ from generator.ops.registry import op_folder
 
 @dataclass(frozen=True)
 class CapturedWorkload:
-    """Hold what was kept of one captured workload; `scalars` are inputs by name."""
+    """What was kept of one captured workload; `scalars` are inputs by name."""
 
     uuid: str
     axes: Mapping[str, int]

@@ -21,7 +21,7 @@ NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
 @dataclass(frozen=True)
 class WorkloadLine:
-    """Hold one workload: its line, and path and bytes of its blob if it has one."""
+    """One workload: its line, and path and bytes of its blob if it has one."""
 
     text: str
     blob_path: str

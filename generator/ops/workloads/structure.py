@@ -15,7 +15,7 @@ _HEADER_ROOM = 512
 
 @dataclass(frozen=True)
 class Structure:
-    """Hold the axes of a workload, its tensors that are not drawn at random, scalars.
+    """The axes of a workload, its tensors that are not drawn at random, scalars.
 
     A tensor of more than one axis is flat: the definition knows its shape. Axes and
     inputs that a definition lacks are left out of its workload.

@@ -53,7 +53,7 @@ CHAT = Requests(1_024, 343, 0.40)
 
 @dataclass(frozen=True)
 class Step(CapturedWorkload):
-    """Hold a batch: queries and keys of each sequence, and the tokens all have alike."""
+    """A batch: queries and keys of each sequence, and the tokens all have alike."""
 
     q_lens: tuple[int, ...] = field(default=(), kw_only=True)
     kv_lens: tuple[int, ...] = field(default=(), kw_only=True)

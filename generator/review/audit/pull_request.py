@@ -20,7 +20,7 @@ class NotApplicable(Exception):
 
 @dataclass(frozen=True)
 class PullRequest:
-    """Hold one change and the point that has to refuse it; empty for a good one.
+    """One change and the point that has to refuse it; empty for a good one.
 
     `before` changes the base first. `modes` are of the head's files that are no ordinary
     ones, `outside` are changed paths above the dataset's root.

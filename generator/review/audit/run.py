@@ -30,7 +30,7 @@ _REVISIONS = Revisions("base", "head", "of the audit")
 
 @dataclass(frozen=True)
 class Tried:
-    """Hold what a review made of one pull request.
+    """What a review made of one pull request.
 
     `points` are those that spoke against it, `wrong` is empty where it is as it must be.
     """

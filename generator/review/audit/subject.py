@@ -41,7 +41,7 @@ _MACHINE = {"device": "cuda", "gpu": "a GPU", "flashinfer": "0"}
 
 @dataclass(frozen=True)
 class Subject:
-    """Hold the files of the dataset, and the names that pull requests are about.
+    """The files of the dataset, and the names that pull requests are about.
 
     `first` and `second` are in it; `third` is the file of a definition that is not, and
     `third_files` are all of that definition.

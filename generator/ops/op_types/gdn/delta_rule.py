@@ -18,7 +18,7 @@ _STEPS = 1024.0
 
 
 class Solved(NamedTuple):
-    """Hold the outputs [T, heads, values] and the last state [heads, values, keys]."""
+    """The outputs [T, heads, values] and the last state [heads, values, keys]."""
 
     output: torch.Tensor
     state: torch.Tensor

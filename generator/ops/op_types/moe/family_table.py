@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MoeGeometry:
-    """Hold the constants of one definition.
+    """The constants of one definition.
 
     `experts` counts those that tokens choose among, `local` those whose weights are
     inputs. A `shard` knows where in the model its experts begin. `scaling` is the

@@ -54,7 +54,7 @@ _ADDED = {
 
 
 class Chosen(Tiled):
-    """Be weights that are zero but for some experts of a `Tiled`.
+    """Weights that are zero but for some experts of a `Tiled`.
 
     `experts` maps a place in this tensor to an expert of the `Tiled`.
     """

@@ -16,7 +16,7 @@ SIGN = 8
 
 @dataclass(frozen=True)
 class Format:
-    """Hold a block's length, the largest code, and of what kind codes and scales are.
+    """A block's length, the largest code, and of what kind codes and scales are.
 
     Scales are powers of two (`is_mx`), float8 beside a global scale (`is_global`), or
     else float32. `dequantises` tells the way back.

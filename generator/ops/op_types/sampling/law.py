@@ -28,7 +28,7 @@ _UNITS = 2.0**24
 
 @dataclass(frozen=True)
 class Law:
-    """Hold the law of the rows with the same probabilities, k and p.
+    """The law of the rows with the same probabilities, k and p.
 
     `tokens`, int64 [n], are kept by every implementation, the most probable first;
     `weights`, float64 [n], are their unnormalised probabilities. `free`, int64, are
@@ -71,7 +71,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Laws:
-    """Hold the laws of a batch: row i follows `laws[row_law[i]]`, int64 [batch_size]."""
+    """The laws of a batch: row i follows `laws[row_law[i]]`, int64 [batch_size]."""
 
     laws: tuple[Law, ...]
     row_law: torch.Tensor

@@ -25,7 +25,7 @@ PADDING = -1
 
 @dataclass(frozen=True)
 class ChainLaw(Law):
-    """Hold the law of one chain; its tokens are outcomes n·vocab_size + token.
+    """The law of one chain; its tokens are outcomes n·vocab_size + token.
 
     `drafts`, int64 [drafts], are the tokens that are accepted or not.
     """
