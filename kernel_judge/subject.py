@@ -55,7 +55,8 @@ class Op:
     `defined_rows` returns which rows of an output kernels define, bool [rows].
     `filled_inputs` names the inputs that `run()` is to fill: the oracle and the kernels
     return them after the outputs. `kernels` are by provider. `guesses_inputs` is of an
-    op that nobody declared: whether `run()` allows the inputs is unknown.
+    op that nobody declared: whether `run()` allows the inputs is unknown. Where it
+    `answers_alone`, the oracle is the definition's own, and needs nothing of an op_type.
     """
 
     cases: Callable[[Definition], Sequence[Case]] = generic.cases
@@ -69,6 +70,7 @@ class Op:
     relations: Callable[[Definition], Sequence[Relation]] | None = None
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     guesses_inputs: bool = False
+    answers_alone: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,6 +89,8 @@ def owner_of(path: str) -> tuple[Key, str] | None:
             return (op_type, file.removesuffix(".jsonl")), "traces"
         case ["custom_inputs", op_type, file] if file.endswith(".py"):
             return (op_type, file.removesuffix(".py")), "custom_inputs"
+        case ["oracles", op_type, file] if file.endswith(".py"):
+            return (op_type, file.removesuffix(".py")), "oracle"
     return None
 
 
@@ -124,7 +126,7 @@ def class_of(path: str) -> PathClass:
     if is_written_by_rendering(path):
         return PathClass.RENDERED
     owner = owner_of(path)
-    if owner is not None and owner[1] == "custom_inputs":
+    if owner is not None and owner[1] in ("custom_inputs", "oracle"):
         return PathClass.SOURCE
     if _RUNS.search(path):
         return PathClass.RUNS

@@ -51,6 +51,7 @@ FOLDERS = (
     "traces",
     "verification",
     "custom_inputs",
+    "oracles",
 )
 """The folders of a dataset; what else lies in a repository is not its content."""
 
@@ -62,6 +63,7 @@ _LAYOUT = {
     "traces": "traces/<author>/<op_type>/<definition>.jsonl",
     "verification": "verification/<name>.json",
     "custom_inputs": "custom_inputs/<op_type>/<definition>.py",
+    "oracles": "oracles/<op_type>/<definition>.py",
 }
 
 RECORDINGS = Path("blob") / "ground_truth"
@@ -72,6 +74,9 @@ VERIFICATION = "verification"
 
 CUSTOM_INPUTS = "custom_inputs"
 """The folder of sources that make a definition's inputs: <op_type>/<definition>.py."""
+
+ORACLES = "oracles"
+"""The folder of texts that compute a definition in float64: <op_type>/<definition>.py."""
 
 AUDIT = f"{VERIFICATION}/audit.json"
 CHECKERS_KEPT = f"{VERIFICATION}/checkers.json"

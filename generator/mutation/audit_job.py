@@ -159,7 +159,7 @@ def _proven_bench(
     dataset: Path | None,
     limits: bool,
 ) -> Bench:
-    subject = subject_of(definition, axes, tolerance)
+    subject = subject_of(definition, axes, tolerance, dataset)
     # recordings have the declared axes
     kept = None if axes else recordings
     bench = Bench.of(subject, kept, dataset, limits=limits)

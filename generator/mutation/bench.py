@@ -270,7 +270,8 @@ class Bench:
     def _keep_answers(self) -> None:
         """Call the oracle once a case, and let the tests reuse its answer."""
         oracle = self.subject.op.oracle
-        if oracle is None or self.subject.unresolved is not None:
+        is_alone = self.subject.op.answers_alone
+        if oracle is None or (self.subject.unresolved is not None and not is_alone):
             return
         for stand in tuple(self.stands):
             trial = sampled(self._trial(stand, _nothing))

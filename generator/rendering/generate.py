@@ -34,7 +34,8 @@ from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
 from generator.rules.elsewhere import edited, kept
 from generator.rules.load import Loaded, load_definitions
-from generator.rules.unproven import Agreed, never, why_unproven
+from generator.rules.proofs import Forward, Text, proof_of
+from generator.rules.unproven import Agreed, never, why_no_op, why_unproven
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def generate(
             definitions,
             options,
             custom=customs if kind == CUSTOM else None,
+            proofs=_proofs(dataset, definitions) if kind != CUSTOM else None,
         )
         plans.append(plan)
         problems += plan.problems
@@ -172,6 +174,14 @@ def generate(
         if o.status is FileStatus.EDITED
     ]
     return Generated(tuple(outcomes), count, tuple(problems), tuple(plans), unproven)
+
+
+def _proofs(
+    dataset: Path, definitions: Iterable[Definition]
+) -> dict[str, Text | Forward]:
+    """Return what proves the definitions that no op serves, by name."""
+    found = {d.name: proof_of(dataset, d) for d in definitions if why_no_op(d)}
+    return {name: proof for name, proof in found.items() if not isinstance(proof, str)}
 
 
 def _kept(

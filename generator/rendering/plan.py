@@ -17,6 +17,7 @@ from generator.rendering.embedding import can_be_nested
 from generator.rendering.names import base_class, class_names, shared_names
 from generator.rules.basis import basis_of
 from generator.rules.constants import Constant, resolve_constants, why_unresolved
+from generator.rules.proofs import Forward, Text
 
 SIZES = ("small", "medium", "large")
 DEFAULT_SIZES = ("small", "medium")
@@ -68,6 +69,26 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """Hold what proves a definition of no op: a text, and what its `run` returns."""
+
+    found: Text | Forward
+    text: Reference
+
+    @property
+    def value(self) -> str:
+        """Return the source of the oracle that the rendered class has."""
+        found, name = self.found, self.text.name
+        if isinstance(found, Text):
+            return f"TextOracle({name})"
+        parts = tuple(found.definition.inputs), found.gradients
+        return (
+            f"BackwardOracle({name}, {parts[0]!r}, {parts[1]!r}, "
+            f"{dict(found.wanted)!r}, {dict(found.saved)!r})"
+        )
+
+
+@dataclass(frozen=True)
 class TestClass:
     """One definition's test class."""
 
@@ -81,6 +102,7 @@ class TestClass:
     # FlashInfer's functions that tags name, for an op_type without a module
     fi_apis: tuple[str, ...] = ()
     custom: Custom | None = None
+    proof: Proof | None = None
 
     @property
     def basis(self) -> str:
@@ -133,6 +155,11 @@ class TestPlan:
         return any(planned.fi_apis for planned in self.classes)
 
     @cached_property
+    def proofs(self) -> tuple[Proof, ...]:
+        """Return what proves definitions of no op."""
+        return tuple(c.proof for c in self.classes if c.proof is not None)
+
+    @cached_property
     def has_custom_inputs(self) -> bool:
         """Return whether the definitions have inputs of their own: all have, or none."""
         return self.classes[0].custom is not None
@@ -144,12 +171,13 @@ def plan_tests(
     options: RenderOptions,
     ops: Mapping[str, OpSpec] | None = None,
     custom: Mapping[str, Custom] | None = None,
+    proofs: Mapping[str, Text | Forward] | None = None,
 ) -> TestPlan:
     """Return the plan of the file that tests these definitions of one op_type.
 
     `custom` has the custom inputs of each; the op_type's own functions are not used then,
     nor where the definitions have another interface than the op_type serves: of one
-    plan all have, or none.
+    plan all have, or none. `proofs` has what proves definitions that no op serves.
     """
     ordered = sorted(definitions, key=lambda d: d.name)
     spec = (op_specs() if ops is None else ops).get(op_type) if not custom else None
@@ -185,6 +213,7 @@ def plan_tests(
                 or why_unresolved(op_type, spec, constants),
                 definition.tag_values("fi_api") if spec is None and not custom else (),
                 custom[definition.name] if custom else None,
+                _proof(definition.name, (proofs or {}).get(definition.name)),
             )
         )
     return TestPlan(
@@ -198,6 +227,14 @@ def plan_tests(
         tuple(problems),
         any(foreign.values()),
     )
+
+
+def _proof(name: str, found: Text | Forward | None) -> Proof | None:
+    if found is None:
+        return None
+    kind = "oracle" if isinstance(found, Text) else "forward"
+    nestable = can_be_nested(found.source)
+    return Proof(found, Reference(f"{kind}_{name}", found.source, nestable, (name,)))
 
 
 def _interfaces(definitions: Sequence[Definition]) -> tuple[Interface, ...]:

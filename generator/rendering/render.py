@@ -67,7 +67,11 @@ def render_test_file(plan: TestPlan) -> str:
         if not all(c.nestable for c in customs if c.has_init):
             own.append(f"from {PACKAGE}.running.custom_inputs import load_init")
     own.append(f"from {PACKAGE}.running.harness import {', '.join([*bases, 'main'])}")
-    if not all(reference.nestable for reference in plan.references):
+    texts = [*plan.references, *(proof.text for proof in plan.proofs)]
+    kinds = sorted({proof.value.partition("(")[0] for proof in plan.proofs})
+    if kinds:
+        own.append(f"from kernel_judge.own_oracle import {', '.join(kinds)}")
+    if not all(text.nestable for text in texts):
         own.append("from kernel_judge.reference import load_reference")
     reasons: dict[str, int] = {}
     return (

@@ -259,6 +259,7 @@ def _run(
             for path in (
                 f"definitions/{op_type}/{name}.json",
                 f"custom_inputs/{op_type}/{name}.py",
+                f"oracles/{op_type}/{name}.py",
             ):
                 content = sources.read(path, _MAX_BYTES, of_base=dataset == _BASE)
                 if content is not None:

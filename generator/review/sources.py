@@ -25,6 +25,7 @@ from generator.review.settings import SETTINGS
 from generator.review.treatment import Treatment, is_compared, treatment_of
 from generator.review.tree import HOLLOW, Blobs, Tree, TreeEntry, write_tree
 from generator.rules.accepted import ACCEPTED
+from generator.rules.proofs import BACKWARD
 
 TESTS = "tests/references/"
 SUPPORT = f"{TESTS}reference_support/"
@@ -141,6 +142,8 @@ def write_sides(
     judged = {*found.definitions, *_touched(sides, blobs, folder / "named", lying)}
     op_types = {op_type for op_type, _ in judged}
     rendered = op_types_to_render(sides)
+    # what a backward definition is proven by
+    rendered |= {op_type.removesuffix(BACKWARD) for op_type, _ in judged}
     unwritten: dict[Path, list[DatasetFile]] = {base: [], head: []}
     written = {base: sides.base} if lying else {base: sides.base, head: sides.head}
     for side, tree in written.items():
@@ -162,7 +165,11 @@ def write_sides(
                 if kind == "definition" and not is_rendered and _is_plain(path, entry):
                     unwritten[side].append(DatasetFile(op_type, name, path))
                     continue
-                is_text = side == head and kind in ("definition", "custom_inputs")
+                is_text = side == head and kind in (
+                    "definition",
+                    "custom_inputs",
+                    "oracle",
+                )
                 if entry.is_file and not is_text:
                     kept = HOLLOW
             is_recording = owner is not None and owner[1] == "recording"

@@ -14,7 +14,7 @@ _MODULES = """
     rules.elsewhere rules.constants rules.domains rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.tag_claims rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes rules.route_calls
-    rules.accepted rules.unproven"""
+    rules.accepted rules.unproven rules.proofs"""
 """What declares rules, in the order in which a group lists them."""
 
 _PREFIXES: Mapping[str, str] = {
@@ -32,7 +32,7 @@ _PREFIXES: Mapping[str, str] = {
     "cross": "cross- model-",
     "routes": "route- accepted-",
     "audit": "audit-",
-    "rendered": "rendered- custom-",
+    "rendered": "rendered- custom- oracle-",
 }
 """Group of rules → how the ids of its rules begin."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import generator.running.sglang  # noqa: F401 - has SGLang called in its process
 from generator.dataset.definition import Definition, declarations
@@ -12,8 +13,10 @@ from generator.ops.registry import op_specs
 from generator.ops.serving import spec_of, why_not_served
 from generator.rules.basis import basis_of
 from generator.rules.constants import resolve_constants, why_unresolved
+from generator.rules.proofs import Text, proof_of
 from kernel_judge.definition import Definition as Declared
 from kernel_judge.definition import Interface
+from kernel_judge.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.reference import load_run
 from kernel_judge.subject import Op, Subject
 
@@ -22,10 +25,12 @@ def subject_of(
     definition: Definition,
     axes: Mapping[str, int] | None = None,
     tolerance: float | None = None,
+    dataset: Path | None = None,
 ) -> Subject:
     """Return a definition as a subject; none of its code is executed before a check.
 
     `axes` replace constant axes of the definition, `tolerance` every atol and rtol.
+    `dataset` has what proves a definition that no op serves.
     """
     spec = spec_of(definition)
     constants = resolve_constants(definition, spec)[0] if spec is not None else ()
@@ -34,12 +39,29 @@ def subject_of(
         unresolved = why_not_served(definition)
     return Subject(
         declared_definition(definition, axes),
-        Op(guesses_inputs=True) if spec is None else op_of(definition.op_type),
+        op_of(definition.op_type)
+        if spec is not None
+        else _op_alone(definition, dataset),
         partial(load_run, definition.reference),
         unresolved=unresolved,
         dependent_constants=tuple(c.name for c in constants if not c.independent),
         run_tolerance=tolerance,
         sha256=basis_of(definition),
+    )
+
+
+def _op_alone(definition: Definition, dataset: Path | None) -> Op:
+    """Return the op of a definition that no op_type serves: guessed inputs, its oracle."""
+    op = Op(guesses_inputs=True)
+    proof = proof_of(dataset, definition) if dataset is not None else ""
+    if isinstance(proof, str):
+        return op
+    load = partial(load_run, proof.source)
+    if isinstance(proof, Text):
+        return TextOracle(load).op(op)
+    inputs = tuple(proof.definition.inputs)
+    return BackwardOracle(load, inputs, proof.gradients, proof.wanted, proof.saved).op(
+        op
     )
 
 

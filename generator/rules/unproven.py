@@ -12,11 +12,12 @@ from generator.problems import warning
 from generator.problems.messages import nearest, plural, some
 from generator.rules.basis import basis_of
 from generator.rules.constants import resolve_constants
+from generator.rules.proofs import proof_of
 
 UNPROVEN = warning("""reference-unproven: A definition has no ground truth and no oracle:
     its tests compare nothing, and pass whatever `run` computes.
     Fix: Correct the op_type or the interface, so that the op's kernels and oracle are
-    asked; or write the oracle.
+    asked; or write oracles/<op_type>/<definition>.py, its `run` in float64.
     Finds: the op_type rmsnrom, or an rmsnorm whose axis is `rows` and not `batch_size`""")
 
 Agreed = Callable[[str, str], bool]
@@ -39,6 +40,10 @@ def why_unproven(
     reason = why_no_op(definition)
     if reason is None or agreed(definition.name, basis_of(definition)):
         return None
+    proof = proof_of(root, definition)
+    if not isinstance(proof, str):
+        return None
+    reason += f"; {proof}" if proof else ""
     named = definition.tag_values("fi_api")
     if named:
         reason += f"; no run on record compared it with {some(named, 2)}"

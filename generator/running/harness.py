@@ -23,6 +23,7 @@ from kernel_judge import checks
 from kernel_judge.checked import Checked
 from kernel_judge.definition import Backend, Definition, Interface
 from kernel_judge.inputs.trial import Trial
+from kernel_judge.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Op, Subject, SubjectFile
 
@@ -50,14 +51,17 @@ class ReferenceTests:
     # of the rendering: gen-tests --sizes and --tolerance
     sizes: ClassVar[tuple[str, ...]] = ("small", "medium")
     run_tolerance: ClassVar[float | None] = None
+    # of the definition alone, where no op_type serves it
+    own_oracle: ClassVar[TextOracle | BackwardOracle | None] = None
 
     @classmethod
     @cache
     def subject(cls) -> Subject:
         """Return what the class tests, read from its attributes."""
+        op = cls.declared_op()
         return Subject(
             cls.definition(),
-            cls.declared_op(),
+            op if cls.own_oracle is None else cls.own_oracle.op(op),
             cls.reference,
             tuple(cls.sizes),
             cls.unresolved,

@@ -21,6 +21,7 @@ from generator.rules import (
     domains,
     figures,
     loadable,
+    proofs,
     route_calls,
     routes,
     static,
@@ -81,6 +82,7 @@ def check_unit(
     problems = list(of_file)
     if definition is not None:
         problems += limited(_of_definition(definition, config), file.path)
+        problems += proofs.check(root, definition)
     blobs = Blobs(root)
     workloads = check_workload_file(root, unit.workloads, file, definition, blobs)
     problems += workloads.problems

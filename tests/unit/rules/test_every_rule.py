@@ -346,6 +346,7 @@ ELSEWHERE = {
     "rendered-file-edited": "tests/functional/test_gen_tests_files.py",
     "rendered-file-kept": "tests/functional/test_stranger.py",
     "custom-inputs-unfit": "tests/unit/dialects/test_import.py",
+    "oracle-unfit": "tests/functional/test_proofs.py",
     "file-unreadable": "tests/unit/dataset/test_json_file.py",
     "tag-fi-api": "tests/unit/rules/test_flashinfer_symbols.py",
     "name-route": "tests/unit/rules/test_routes.py",

@@ -1,0 +1,159 @@
+"""Oracles of one definition: a float64 text, or the gradient of a forward definition.
+
+For definitions that no op_type's functions serve. Their inputs are guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ContextDecorator, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Inputs, as_tuple
+from kernel_judge.subject import Op
+
+Load = Callable[[], Callable[..., Any]]
+_NARROW = {torch.float32, torch.float16, torch.bfloat16}
+_CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
+
+
+@dataclass(frozen=True)
+class TextOracle:
+    """Hold an oracle's text: `load` returns its `run`, which takes the definition's inputs.
+
+    It gets floating-point tensors in float64.
+    """
+
+    load: Load
+
+    def op(self, op: Op) -> Op:
+        """Return an op with this oracle in the place of its own."""
+
+        def oracle(definition: Definition, inputs: Inputs) -> Any:
+            return self.load()(*(_wide(value) for value in inputs.values()))
+
+        return replace(op, oracle=oracle, answers_alone=True, guesses_inputs=True)
+
+
+@dataclass(frozen=True)
+class BackwardOracle:
+    """Hold a forward definition's reference: its gradients are a backward one's outputs.
+
+    `load` returns the forward `run`, `inputs` are its inputs in order. `gradients` gives
+    for each output of it, in order, the input of the backward definition that has its
+    gradient, None where it has none; `wanted` for each output of the backward definition
+    the forward input whose gradient it is; `saved` for what the backward definition takes
+    of the forward outputs, the place among these.
+    """
+
+    load: Load
+    inputs: Sequence[str]
+    gradients: Sequence[str | None]
+    wanted: Mapping[str, str]
+    saved: Mapping[str, int]
+
+    def op(self, op: Op) -> Op:
+        """Return an op with the gradients as oracle, and saved outputs as they are."""
+        made = op.make_inputs
+
+        def make_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs:
+            inputs = made(definition, case, stream)
+            if self.saved:
+                outputs = as_tuple(self.load()(*(inputs[n] for n in self.inputs)))
+                specs = definition.interface.input_specs
+                for name, place in self.saved.items():
+                    inputs[name] = outputs[place].to(dtype_of(specs[name].dtype))
+            return inputs
+
+        return replace(
+            op,
+            make_inputs=make_inputs,
+            oracle=self.oracle,
+            answers_alone=True,
+            guesses_inputs=True,
+        )
+
+    def oracle(
+        self, definition: Definition, inputs: Inputs
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the gradients in float64, zeros of an input that no output depends on.
+
+        The forward text runs in float64 throughout: what it narrows stays wide.
+        """
+        given = {name: _wide(inputs[name]) for name in self.inputs}
+        for name in self.wanted.values():
+            given[name] = given[name].detach().clone().requires_grad_()
+        with torch.enable_grad(), _recorded(), _Wide():
+            outputs = as_tuple(self.load()(*given.values()))
+        pairs = [
+            (output, _wide(inputs[name]))
+            for output, name in zip(outputs, self.gradients, strict=True)
+            if name is not None and output.requires_grad
+        ]
+        names = list(self.wanted.values())
+        found = torch.autograd.grad(
+            [output for output, _ in pairs],
+            [given[name] for name in names],
+            [gradient for _, gradient in pairs],
+            allow_unused=True,
+        )
+        return tuple(
+            torch.zeros_like(given[name]) if gradient is None else gradient
+            for name, gradient in zip(names, found, strict=True)
+        )
+
+
+def _wide(value: Any) -> Any:
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.double() if is_float else value
+
+
+class _Wide(TorchFunctionMode):
+    """Keep in float64 what a text casts or makes in a shorter floating-point dtype."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func in _CASTS:
+            return args[0].double()
+        wide = {name: _dtype(value) for name, value in (kwargs or {}).items()}
+        return func(*map(_dtype, args), **wide)
+
+
+def _dtype(value: Any) -> Any:
+    is_dtype = isinstance(value, torch.dtype)
+    return torch.float64 if is_dtype and value in _NARROW else value
+
+
+class _Nothing(ContextDecorator):
+    """Stand in for torch.no_grad, as a decorator and as a context."""
+
+    def __new__(cls, function: Any = None, **options: Any) -> Any:
+        return super().__new__(cls) if function is None else function
+
+    def __init__(self, **options: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *about: object) -> None:
+        pass
+
+
+@contextmanager
+def _recorded() -> Iterator[None]:
+    """Let a text that asks for no gradients have some."""
+    kept = torch.no_grad, torch.inference_mode
+    torch.no_grad = torch.inference_mode = _Nothing  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        torch.no_grad, torch.inference_mode = kept  # type: ignore[misc]
