@@ -18,7 +18,7 @@ from generator.cli.output import (
     write_lines,
 )
 from generator.problems import Failure
-from generator.problems.messages import one_line
+from generator.problems.messages import one_line, plural
 
 if TYPE_CHECKING:
     from generator.hub.package import Package
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _OBJECTIONS = 10
 _ROUNDS = 3
+_DRY_ATTEMPTS = 3
 _create_pr: options.Decorator = options.flag(
     "Push to a pull request: your open one for the same definitions, or a new one; "
     "this is the default.",
@@ -74,7 +75,7 @@ def push(
     if branch is not None and (not branch.strip() or branch.startswith("refs/")):
         raise click.UsageError("--branch takes the name of a branch, such as main.")
     from generator.hub.client import Client
-    from generator.hub.failures import Changed
+    from generator.hub.failures import Changed, Unreachable
     from generator.hub.package import Wishes, make_bundles, pack
     from generator.hub.preconditions import PARTIAL, judge, read_allowances
     from generator.hub.push import Pusher
@@ -96,11 +97,12 @@ def push(
     say_first(standing, _OBJECTIONS, "objections")
     for rule in sorted(set(reasons) - {o.rule for o in allowed} - {PARTIAL}):
         say(f"--allow {rule}: nothing objects by this rule.")
-    client = Client(repo, say)
+    # a dry run has little to lose by giving up
+    client = Client(repo, say) if yes else Client(repo, say, _DRY_ATTEMPTS)
     pusher = Pusher(client)
     wishes = Wishes(reasons, message or "", delete, card, pr, branch)
+    packages = pack(choice.dataset, repo, bundles, judged, wishes)
     try:
-        packages = pack(choice.dataset, repo, bundles, judged, wishes)
         if yes:
             client.require_write()
         if client.account() is None:
@@ -110,6 +112,15 @@ def push(
     except Changed as error:
         say(str(error))
         return EXIT_PROBLEMS
+    except Unreachable as error:
+        if yes:
+            raise
+        say(str(error))
+        for package in packages:
+            write_lines([f"{package.title}: {plural(len(package.files), 'file')}"])
+            write_lines(f"  {file.size:>10}  {file.path}" for file in package.files)
+        say("Dry run without the Hub: which of these are there already is not known.")
+        return status_of(not standing)
     if not yes:
         say("Dry run: nothing was sent. Add --yes to push.")
     elif standing:

@@ -145,9 +145,11 @@ def discover_definitions(root: Path) -> Discovered:
     """
     if mode_of(root, "definitions") is None or is_file(root, "definitions"):
         if not os.path.isdir(root):
-            message = f"There is no folder {quote(str(root), 200)}."
+            message = f"There is no folder {quote(os.path.abspath(root), 200)}."
         else:
-            message = f"The folder {quote(str(root), 200)} has no definitions/."
+            message = (
+                f"The folder {quote(os.path.abspath(root), 200)} has no definitions/."
+            )
         return Discovered((), (), (DATASET_MISSING.problem("definitions", message),))
     problems: list[Problem] = []
     found: list[DatasetFile] = []

@@ -384,3 +384,18 @@ def test_an_address_that_answers_nothing(
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     _, _, err = push(status=2)
     assert "The connection to" in err.splitlines()[-1]
+
+
+def test_a_dry_run_without_the_hub_lists_what_is_here(
+    repository: Repository,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    chosen = ("--repo", REPO, "--dataset", root, "--definition-name", NAME)
+    status, out, err = call(capsys, "push", *chosen)
+    assert status == 0, err
+    assert FILE in out
+    assert "The connection to" in err
+    assert err.splitlines()[-1].startswith("Dry run without the Hub")
