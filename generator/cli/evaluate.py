@@ -106,6 +106,12 @@ def evaluate(
         click.FloatRange(0.1),
         metavar="SECONDS",
     ),
+    memory_limit: int | None = options.value(
+        "Memory that each process of a solution may have, and that torch may allocate "
+        "for it on a GPU; 8192 on a CPU if not given.",
+        click.IntRange(1024),
+        metavar="MIB",
+    ),
     output: Path | None = options.path(
         "Write traces and results.json there, in a dataset's layout."
     ),
@@ -167,6 +173,7 @@ def evaluate(
     folder = str(keep_failures.absolute()) if keep_failures else ""
     asks = replace(asks, case=case, keep_failures=folder)
     asks = replace(asks, conditions=under, required=must, soak=soak)
+    asks = replace(asks, memory_bytes=memory_limit and memory_limit << 20)
     if output is not None:
         check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)

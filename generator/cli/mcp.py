@@ -16,7 +16,7 @@ def mcp(
     dataset: Path = options.dataset,
     device: str = options.value("Where solutions run.", ["cpu", "cuda"], default="cpu"),
     timeout: float = options.value(
-        "For one call of a solution.",
+        "For one call.",
         click.FloatRange(0.1, 3600.0),
         metavar="SECONDS",
         default=60.0,

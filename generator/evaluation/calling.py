@@ -69,6 +69,10 @@ class Solution:
                 answer = self._answer(frame, files)
             except BaseException as error:  # noqa: BLE001 - SystemExit is no answer
                 answer = {"raised": _text(error), "kind": type(error).__name__}
+            if self._device == "cuda" and "raised" in answer:
+                # what the call held is free by now, for the next one
+                with suppress(Exception):
+                    self._torch.cuda.empty_cache()
             nonce = frame.get("nonce")
             frames.send(self._channel, {**answer, "nonce": nonce})
 
@@ -107,6 +111,10 @@ class Solution:
         for name, value in how["limits"].items():
             which = getattr(resource, f"RLIMIT_{name}")
             resource.setrlimit(which, (value, value))
+        if how["gpu_bytes"] is not None:
+            _, total = self._torch.cuda.mem_get_info()
+            share = min(how["gpu_bytes"] / total, 1.0)
+            self._torch.cuda.set_per_process_memory_fraction(share)
         try:
             self._call = self._builds(how, os.getcwd())
         except BaseException as error:  # noqa: BLE001 - whatever a build raises

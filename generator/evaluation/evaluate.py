@@ -33,6 +33,7 @@ class Asks:
     without what was expected if `hides_expected`.
     `until_wrong` ends a solution at its first wrong answer. `conditions` are asked of
     what passed, those of `required` must hold; `soak` is how long, in seconds, one lasts.
+    `memory_bytes` is what a solution may have.
     """
 
     device: str = "cpu"
@@ -51,6 +52,7 @@ class Asks:
     conditions: Sequence[str] = ()
     required: Sequence[str] = ()
     soak: float = 10.0
+    memory_bytes: int | None = None
 
 
 def evaluate(
@@ -128,6 +130,7 @@ def _arguments(
         "conditions": list(asks.conditions),
         "required": list(asks.required),
         "soak": asks.soak,
+        "memory_bytes": asks.memory_bytes,
         "timing": asks.timing,
         "timeout": asks.timeout,
         "gpus": list(asks.gpus),

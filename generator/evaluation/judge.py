@@ -31,6 +31,7 @@ from generator.evaluation.solution_tolerance import (
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     ORDER,
+    OUT_OF_MEMORY,
     PASSED,
     REWARD_HACK,
     CaseVerdict,
@@ -130,7 +131,8 @@ class Judge:
         except Refused as refused:
             if self.failures is not None:
                 self.failures.keep(name, one.inputs, refused, axes=one.case.axes)
-            if refused.verdict != INCORRECT_NUMERICAL or self.until_wrong:
+            goes_on = refused.verdict in (INCORRECT_NUMERICAL, OUT_OF_MEMORY)
+            if not goes_on or self.until_wrong:
                 raise
             self._keep(self._under_way(refused))
 

@@ -27,6 +27,7 @@ from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
     INCORRECT_NUMERICAL,
+    OUT_OF_MEMORY,
     REWARD_HACK,
     RUNTIME_ERROR,
     TIMEOUT,
@@ -37,15 +38,22 @@ from kernel_judge.definition import TensorSpec
 
 _START_SECONDS = 120.0
 _SHORT = 500
+_NO_MEMORY = ("out of memory", "can't allocate memory", "bad_alloc")
+"""What CUDA, torch's allocator of the CPU, and C++ say."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a solution may take: seconds of a call and of a build, and memory."""
+    """What a solution may take: seconds of a call and of a build, and memory.
+
+    `memory_bytes` are for each of its processes on a CPU, `gpu_bytes` for what torch
+    allocates on a GPU, None for all of it.
+    """
 
     call_seconds: float = 60.0
     build_seconds: float = 300.0
     memory_bytes: int = 8 << 30
+    gpu_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,7 @@ class Session:
         if self.device == "cpu":
             limits["DATA"] = allowed.memory_bytes
         how = {**solution.how(), "arguments": arguments, "limits": limits}
+        how["gpu_bytes"] = allowed.gpu_bytes if self.device == "cuda" else None
         answer = self._ask({"build": how}, allowed.build_seconds)
         if "failed" in answer:
             raise Refused(COMPILE_ERROR, one_line(str(answer["failed"]), _SHORT))
@@ -252,7 +261,12 @@ class Session:
             raise Refused(REWARD_HACK, "it wrote to the channel of the judge")
         if "raised" in answer:
             why = one_line(str(answer["raised"]), _SHORT)
-            raise Refused(RUNTIME_ERROR, why, is_raised=True)
+            if not _is_of_memory(answer):
+                raise Refused(RUNTIME_ERROR, why, is_raised=True)
+            allowed = self._allowed
+            most = allowed.gpu_bytes if self.device == "cuda" else allowed.memory_bytes
+            limit = f" (its limit: {most >> 20} MiB)" if most else ""
+            raise Refused(OUT_OF_MEMORY, f"{why}{limit}", is_raised=True)
         return answer
 
     def _received(self, seconds: float) -> tuple[dict[str, Any], int]:
@@ -268,3 +282,11 @@ class Session:
 
     def _ending(self) -> str:
         return self._keeper.ending() or "it closed its channel"
+
+
+def _is_of_memory(answer: Mapping[str, Any]) -> bool:
+    """Return whether what a call raised says that there is no memory."""
+    if answer.get("kind") in ("OutOfMemoryError", "MemoryError"):
+        return True
+    said = str(answer["raised"]).lower()
+    return any(words in said for words in _NO_MEMORY)

@@ -112,10 +112,13 @@ class _Bench:
         )
         gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
         self._uses = partial(using, gpu, is_alone=task["timing"], alive=alive)
-        self._allowed = Allowed(task["timeout"])
+        own = Allowed(task["timeout"])
+        self._allowed = own
+        if most := task["memory_bytes"]:
+            self._allowed = replace(own, memory_bytes=most, gpu_bytes=most)
         self._confined = confinement(self._allowed)
         # a reference takes what it takes: no solution waits for another's
-        slow = replace(self._allowed, call_seconds=_REFERENCE_SECONDS)
+        slow = replace(own, call_seconds=_REFERENCE_SECONDS)
         known = declared_definition(definition)
         self._reference = ConfinedReference(
             definition.reference,

@@ -83,9 +83,10 @@ def _trace(
     unjudged = case.verdict in (SKIPPED, JUDGE_ERROR)
     if case.workload is None or unjudged or untimed:
         return None
-    status = case.verdict if keeps_hacks else NEAREST.get(case.verdict, case.verdict)
-    is_hack = case.verdict == REWARD_HACK and not keeps_hacks
-    log = f"{REWARD_HACK}: {case.reason}" if is_hack else case.reason
+    is_known = case.verdict == REWARD_HACK and keeps_hacks
+    status = case.verdict if is_known else NEAREST.get(case.verdict, case.verdict)
+    is_ours = status != case.verdict
+    log = f"{case.verdict}: {case.reason}" if is_ours else case.reason
     evaluation: dict[str, Any] = {
         "status": status,
         "environment": dict(environment),

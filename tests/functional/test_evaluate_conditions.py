@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.functional.audit_command import audit, dataset
-from tests.functional.hacks import PASSED
+from tests.functional.hacks import PASSED, run
 from tests.functional.planted import PLANTED, UNSUPPORTED, Planted
 from tests.functional.test_evaluate_hacks import HONEST, solution
 
@@ -92,3 +92,30 @@ def test_wrong_condition_is_wrong_usage(options: tuple[str, ...], said: str) -> 
     assert status == 2
     assert not out
     assert said in " ".join(err.split())
+
+
+@pytest.mark.slow
+def test_case_without_memory_is_out_of_memory_and_the_next_is_judged(
+    tmp_path: Path,
+) -> None:
+    source = run(
+        "if x.shape[0] in ASKED: torch.ones(1 << 30, dtype=torch.float64)\n"
+        "ASKED.append(x.shape[0]) if not ASKED else None\n"
+        "return norm(x, weight)"
+    )
+    greedy = Planted("greedy", "batch", f"{source}\nASKED = []\n", "")
+    python = run(
+        "bytearray(3 << 30) if x.shape[0] == 1 else None\nreturn norm(x, weight)"
+    )
+    of_python = Planted("of Python", "batch", python, "")
+    output = tmp_path / "output"
+    options = ("--memory-limit", "2048", "--as", "batch", "--output", str(output))
+    found = judged(tmp_path / "solutions", [greedy, of_python], *options)
+    for name, said in (("greedy", "8589934592 bytes"), ("of Python", "MemoryError")):
+        verdict = found[name]
+        assert verdict["verdict"] == "OUT_OF_MEMORY", verdict["reason"]
+        assert said in verdict["reason"]
+        assert "its limit: 2048 MiB" in verdict["reason"]
+        passed = [case["verdict"] for case in verdict["cases"]].count(PASSED)
+        assert passed > 10, "others are judged"
+        assert not verdict["conditions"], "what did not pass is asked under none"
