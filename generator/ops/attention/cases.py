@@ -55,8 +55,10 @@ _PREFILL = {
 _PAST_DECODE = (2_100, *[100] * 33)
 _PAST_PREFILL = ((520, 8), (3, 2_100), *[(1, 1)] * 32)
 _FAR_PREFILL = ((8_210, 12), (2, 66_000))
-_FAR_RAGGED = ((8_210, 12), (2, 131_100), *[(1, 1)] * 62)
-_FAR = "far-past-limits"
+_FAR_QUERIES = ((8_210, 12), *[(1, 1)] * 62)
+_FAR_KEYS = ((2, 131_100), (1, 1))
+# of many heads a machine may hold long sequences or many of them, and not many pages
+_MANY, _FAR = "many-sequences", "far-past-limits"
 
 
 def decode_cases(definition: Definition) -> list[Case]:
@@ -64,7 +66,8 @@ def decode_cases(definition: Definition) -> list[Case]:
     page_size = definition.axes["page_size"]
     limits = {
         "past-limits": (LIMITS, _PAST_DECODE),
-        _FAR: (LIMITS, (66_000, *[15 * page_size] * 520)),
+        _MANY: (LIMITS, (66_000, *[page_size] * 520)),
+        _FAR: (LIMITS, (16 * page_size,) * 520),
     }
     lengths = {**_DECODE, **_at_window(definition), **limits}
     return [
@@ -107,8 +110,11 @@ def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
     page_size = definition.axes["page_size"]
     made = page_size, has_mask(definition)
-    far = (*_FAR_PREFILL, *[(1, 15 * page_size)] * 520)
-    limits = {"past-limits": (LIMITS, _PAST_PREFILL), _FAR: (LIMITS, far)}
+    limits = {
+        "past-limits": (LIMITS, _PAST_PREFILL),
+        _MANY: (LIMITS, (*_FAR_PREFILL, *[(1, page_size)] * 520)),
+        _FAR: (LIMITS, ((1, 16 * page_size),) * 520),
+    }
     return [
         _in_pool(
             definition,
@@ -122,7 +128,11 @@ def prefill_cases(definition: Definition) -> list[Case]:
 
 def ragged_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over contiguous keys."""
-    limits = {"past-limits": (LIMITS, _PAST_PREFILL), _FAR: (LIMITS, _FAR_RAGGED)}
+    limits = {
+        "past-limits": (LIMITS, _PAST_PREFILL),
+        _MANY: (LIMITS, _FAR_QUERIES),
+        _FAR: (LIMITS, _FAR_KEYS),
+    }
     return [
         ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
         for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()

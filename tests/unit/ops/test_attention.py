@@ -185,7 +185,7 @@ def test_ragged_cases_have_the_lengths_of_the_paged_ones():
         assert (case.name, case.size) == (other.name, other.size)
         q_lens, kv_lens = case.params["q_lens"], case.params["kv_lens"]
         # limits that only contiguous keys cross, and those that only pages do
-        if case.name != "far-past-limits":
+        if case.name not in ("far-past-limits", "many-sequences"):
             assert case.params == other.params
         assert len(q_lens) == len(kv_lens)
         assert case.axes == {
