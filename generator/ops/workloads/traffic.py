@@ -7,7 +7,9 @@ A model of traffic, not a capture. Its figures are published ones:
   and 59 % were cached; lengths are log-normal about them, which their tails look like;
 - arrivals: 12,031 conversations in an hour (the same traces), 3.3 a second, exponential;
 - chunks of at most 8,192 tokens: SGLang's chunked_prefill_size on GPUs of 80 GiB;
-- contexts of 131,072 tokens: the positions of Llama 3.1 and of models after it.
+- contexts of 131,072 tokens: the positions of Llama 3.1 and of models after it;
+- videos of 32,760 and 75,600 tokens: 81 frames of Wan 2.1 at 480 x 832 and 720 x 1280, of
+  which the VAE makes 21 latent ones 8 times smaller, in patches of 2 x 2.
 
 A reference holds the logits of a sequence, so that prompts are as long as MEMORY_LIMIT
 lets them be, and what is longer is the rest of a prompt behind a cached prefix.
@@ -26,6 +28,7 @@ from generator.ops.workloads.structure import MEMORY_LIMIT
 CONTEXT = 131_072
 LONG = 32_768
 CHUNK = 8_192
+VIDEOS = (32_760, 75_600)
 _HEADS = 32
 _PER_SECOND = 12_031 / 3600
 # seconds that a step of decode takes, for how many are in flight
@@ -58,6 +61,18 @@ class Step(CapturedWorkload):
     q_lens: tuple[int, ...] = field(default=(), kw_only=True)
     kv_lens: tuple[int, ...] = field(default=(), kw_only=True)
     shared: int = field(default=0, kw_only=True)
+
+
+def batches(axis: str, *sizes: int) -> Iterator[Step]:
+    """Yield batches of so many tokens, for ops that know no sequences."""
+    for size in sizes:
+        yield Step(f"{size} tokens", axes={axis: size})
+
+
+def videos(spec: object) -> Iterator[Step]:
+    """Yield the tokens of a video, which are queries and keys alike."""
+    for size in VIDEOS:
+        yield step(f"a video of {size} tokens", [size], [size])
 
 
 def decode_steps(seed: str, most_tokens: int) -> Iterator[Step]:

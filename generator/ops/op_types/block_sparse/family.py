@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.family import Axis, Spec, Tensor, no_traffic
 from generator.ops.op_types.block_sparse.workloads import (
     blocks_fit,
     causal_blocks,
@@ -14,6 +14,7 @@ from generator.ops.op_types.block_sparse.workloads import (
     some_blocks,
 )
 from generator.ops.reference_text import reference_text
+from generator.ops.workloads.traffic import videos
 
 LLAMA = "gqa_ragged_prefill_causal_h32_kv8_d128"
 
@@ -118,6 +119,7 @@ def block_spec(blocks: Blocks) -> Spec:
         captured_op_type="gqa_ragged",
         structure=causal_blocks if blocks.mask else some_blocks,
         fits=blocks_fit,
+        traffic=no_traffic if blocks.mask else videos,
         sm_scale=1 / math.sqrt(blocks.head_dim),
     )
 

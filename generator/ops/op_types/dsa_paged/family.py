@@ -119,6 +119,7 @@ def attention_spec(
         captured_op_type="gemm",
         structure=workloads.chosen,
         fits=workloads.chosen_fits,
+        traffic=workloads.long_lists,
         sm_scale=DEEPSEEK_SCALE,
     )
 

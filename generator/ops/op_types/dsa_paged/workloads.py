@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from generator.ops.attention.workloads import paged_structure
@@ -11,7 +11,7 @@ from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.choose import keys
 from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
-from generator.ops.workloads.traffic import step
+from generator.ops.workloads.traffic import Step, batches, step
 
 # Tokens that a made-up sequence has at most.
 LONGEST = 16_384
@@ -25,7 +25,15 @@ LONGEST_INDEXED = 65_536
 def chosen(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the structure of sparse attention; the captured axis is a gemm's M."""
     page_size, topk = spec.const("page_size"), spec.const("topk")
-    return chosen_structure(captured.axes["M"], page_size, topk, rng)
+    if not isinstance(captured, Step):
+        return chosen_structure(captured.axes["M"], page_size, topk, rng)
+    longest = [LONGEST_INDEXED] * captured.axes["M"]
+    return chosen_structure(captured.axes["M"], page_size, topk, rng, longest)
+
+
+def long_lists(spec: Spec) -> Iterator[CapturedWorkload]:
+    """Yield queries that choose from contexts as long as the indexer scores."""
+    yield from batches("M", 8)
 
 
 def chosen_fits(spec: Spec, captured: CapturedWorkload) -> bool:
@@ -79,14 +87,20 @@ def table_structure(
 
 
 def chosen_structure(
-    num_tokens: int, page_size: int, topk: int, rng: random.Random
+    num_tokens: int,
+    page_size: int,
+    topk: int,
+    rng: random.Random,
+    lens: Sequence[int] = (),
 ) -> Structure:
     """Return each query's tokens, chosen at random of a sequence of its own.
 
     Sequences may be shorter than `topk`: then all their tokens are chosen, and -1 fills
     the row.
     """
-    lens = [rng.randint(1, rng.choice((topk, LONGEST))) for _ in range(num_tokens)]
+    lens = lens or [
+        rng.randint(1, rng.choice((topk, LONGEST))) for _ in range(num_tokens)
+    ]
     counts = [-(-n // page_size) for n in lens]
     num_pages = sum(counts) + rng.randint(1, sum(counts))
     pages = distinct(sum(counts), num_pages, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
+from generator.ops.workloads.traffic import CHUNK, Step, batches
 
 CAPTURED = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
 MX_BLOCK = 32
@@ -105,6 +106,7 @@ def mixture_spec(row: Mixture) -> Spec:
         captured_op_type="moe",
         structure=_structure,
         fits=_fits,
+        traffic=_served,
     )
 
 
@@ -182,8 +184,12 @@ def _structure(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> St
     (ep,) = (int(tag[3:]) for tag in spec.tags if tag.startswith("ep:"))
     ids: list[int] = []
     weights: list[float] = []
+    skewed = isinstance(captured, Step)
+    popular = distinct(here * ep, here * ep, rng) if skewed else []
     for _ in range(tokens):
-        chosen = distinct(top_k, here * ep, rng)
+        chosen = (
+            _skewed(top_k, popular, rng) if skewed else distinct(top_k, here * ep, rng)
+        )
         ids += [expert if expert < here else -1 for expert in chosen]
         shares = [rng.uniform(1.0, 3.0) for _ in chosen]
         # a single weight is a sigmoid's value
@@ -192,6 +198,21 @@ def _structure(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> St
     return Structure(captured.axes, {"topk_ids": ids, "topk_weights": weights})
 
 
+def _skewed(top_k: int, popular: Sequence[int], rng: random.Random) -> list[int]:
+    """Return a token's experts: the r-th most popular one is chosen as 1 / r."""
+    # of exponential waiting times the shortest come first, each in proportion to its rate
+    waits = [(rng.expovariate(1.0 / rank), e) for rank, e in enumerate(popular, 1)]
+    return [expert for _, expert in sorted(waits)[:top_k]]
+
+
+def _served(spec: Spec) -> Iterator[Step]:
+    """Yield a batch of decodes and a chunk of prefill, whose loads are skewed."""
+    yield from batches("seq_len", 128, CHUNK)
+
+
 def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
     """Return whether the experts of the tokens and their weights fit in a blob."""
+    if isinstance(captured, Step):
+        # experts and weights of 8,192 tokens: 512 KiB with eight of them each
+        return True
     return fits_a_blob(8 * captured.axes["seq_len"] * spec.const("top_k"))

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
-from generator.ops.op_types.moe_routing.workloads import routed_tokens, table_fits
+from generator.ops.op_types.moe_routing.workloads import (
+    a_chunk,
+    routed_tokens,
+    table_fits,
+)
 from generator.ops.reference_text import reference_text
 
 ORDER = "Experts stand in falling order of the score that chooses them."
@@ -139,6 +143,7 @@ def routing_spec(router: Router) -> Spec:
         captured_op_type="gemm",
         structure=routed_tokens,
         fits=table_fits,
+        traffic=a_chunk,
         scalars={"routed_scaling_factor": router.factor},
     )
 

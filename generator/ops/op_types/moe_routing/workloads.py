@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
+from generator.ops.workloads.traffic import CHUNK, Step, batches
 
 # rows of a table: of the tokens that appear, since the whole vocabulary fits no blob
 _KNOWN = 512
@@ -25,6 +27,11 @@ def routed_tokens(
         tensors["input_ids"] = [rng.randrange(_KNOWN) for _ in range(tokens)]
         tensors["tid2eid"] = [expert for row in rows for expert in row]
     return Structure(axes, tensors, spec.scalars)
+
+
+def a_chunk(spec: Spec) -> Iterator[Step]:
+    """Yield a chunk of prefill."""
+    yield from batches("M", CHUNK)
 
 
 def table_fits(spec: Spec, captured: CapturedWorkload) -> bool:

@@ -191,6 +191,7 @@ def cached_spec(heads: Heads) -> Spec:
             workloads.positions, heads=heads.counts, rows=heads.positions
         ),
         fits=workloads.positions_fit,
+        traffic=workloads.long_context,
     )
 
 
@@ -262,6 +263,7 @@ def normalised_spec(normalised: Normalised) -> Spec:
             workloads.positions, heads=heads.counts, rows=heads.positions
         ),
         fits=workloads.positions_fit,
+        traffic=workloads.long_context,
     )
 
 

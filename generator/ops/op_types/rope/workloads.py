@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, fits_a_blob, split
+from generator.ops.workloads.traffic import CHUNK, Step, batches
 
 # Tokens that one sequence has at most in a made-up batch: few, so that it has several.
 LONGEST_CHUNK = 512
@@ -29,7 +30,17 @@ def positions(
     `heads` are the query and key heads of one GPU to choose from, `rows` the positions
     of the cache.
     """
-    return rope_structure(captured.axes["M"], rng, heads, rows)
+    made = rope_structure(captured.axes["M"], rng, heads, rows)
+    if not isinstance(captured, Step):
+        return made
+    # the end of a context that is as long as the model's positions
+    last = [*range(rows - captured.axes["M"], rows)]
+    return Structure(made.axes, {"positions": last})
+
+
+def long_context(spec: Spec) -> Iterator[Step]:
+    """Yield a part of a chunk of prefill: with 8 bytes a position no whole one fits."""
+    yield from batches("M", CHUNK // 2)
 
 
 def positions_fit(spec: Spec, captured: CapturedWorkload) -> bool:

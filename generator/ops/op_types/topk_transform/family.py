@@ -120,4 +120,5 @@ def _spec(
         captured_op_type="rmsnorm",
         structure=workloads.paged if constants else workloads.ragged,
         fits=workloads.rows_fit,
+        traffic=workloads.long_rows,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from itertools import accumulate
 
 from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import BLOB_LIMIT, Structure, distinct
+from generator.ops.workloads.traffic import CONTEXT, Step, batches
 
 # tokens that a made-up sequence has at most
 LONGEST = 16_384
@@ -49,8 +51,15 @@ def rows_fit(spec: Spec, captured: CapturedWorkload) -> bool:
     return rows <= _MOST_ROWS and _room(spec, rows) >= _SHORTEST
 
 
+def long_rows(spec: Spec) -> Iterator[Step]:
+    """Yield rows of 65,536 scores, as many as a page table has room for."""
+    yield from batches("batch_size", 2)
+
+
 def _lengths(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> list[int]:
     rows = captured.axes["batch_size"]
+    if isinstance(captured, Step):
+        return [min(CONTEXT // 2, _room(spec, rows))] * rows
     longest = min(rng.choice((2048, 4096, LONGEST)), _room(spec, rows))
     return [rng.randint(1, longest) for _ in range(rows)]
 
@@ -58,7 +67,7 @@ def _lengths(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> list
 def _room(spec: Spec, rows: int) -> int:
     """Return how many tokens of each row a blob's page table can hold."""
     if "src_page_table" not in spec.inputs:
-        return LONGEST
+        return CONTEXT
     entries = (BLOB_LIMIT - 1024) // 4 // rows - 2
     return entries * page_size(spec)
 
