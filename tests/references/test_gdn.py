@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -34,7 +33,7 @@ from generator.ops.op_types.gdn.delta_rule import (
     unit_rows,
 )
 from generator.ops.op_types.gdn.names import FADES
-from generator.ops.op_types.gdn.native import loop
+from generator.ops.op_types.gdn.native import native_outputs
 from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from generator.running.harness import (
@@ -70,6 +69,11 @@ _FAST_GATES = (
     "kernels take the gates from fast exponentials, off by 2^-22, whose errors add up "
     "where a state hardly fades: over 400 steps to 1e-4 of a state of 3"
 )
+_GATES_HAVE_A_SIGN = (
+    "; gates just below 1 are multiples of 2^-24, and an exponential that rounds most of "
+    "them one way is off by up to 2^-25 a token: over 400 tokens that hardly fade this "
+    "makes a state 3e-6 too large, 128 keys of length 1 replacing what is older"
+)
 _CHUNKED_REASON = (
     "tensor cores multiply bfloat16: the state (rows up to 8), the recalled values, the "
     "updates and the triangular inverse are rounded by 2^-9 each, once a chunk of 64; "
@@ -101,8 +105,8 @@ TOLERANCES = (
     ),
     Override(
         "new_state",
-        Tolerance(rtol=1e-6, atol=1.4e-5, nmse=1e-11),
-        _FLOAT32,
+        Tolerance(rtol=1e-6, atol=1.4e-5, nmse=1e-11, bias=4e-6),
+        _FLOAT32 + _GATES_HAVE_A_SIGN,
         source="oracle",
     ),
     Override(
@@ -127,7 +131,11 @@ TOLERANCES = (
         Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
         f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
     ),
-    Override("new_state", Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7), _FAST_GATES),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7, bias=8e-6),
+        _FAST_GATES + _GATES_HAVE_A_SIGN + ", and the other side as much too small",
+    ),
     Override(
         BUFFER,
         Tolerance(rtol=1e-5, atol=5e-5, nmse=1e-9),
@@ -334,7 +342,7 @@ def sglang_ground_truth(
 ) -> tuple[Any, ...]:
     """Return outputs and states of SGLang's kernels, which update states in place."""
     if backend == "native":
-        return _sglang_native(definition, inputs)
+        return native_outputs(definition, inputs, filled_inputs(inputs))
     states = states_before(inputs)
     rows = torch.arange(len(states), dtype=torch.int32, device=states.device)
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
@@ -393,21 +401,6 @@ def sglang_ground_truth(
         use_qk_l2norm_in_kernel=l2norm,
     )
     return output[0], states
-
-
-def _sglang_native(
-    definition: Definition, inputs: dict[str, Any]
-) -> tuple[torch.Tensor, ...]:
-    """Return the result of SGLang's test loop; mtp calls it once for each prefix."""
-    states, scale = states_before(inputs), scale_of(definition, inputs)
-    call = partial(loop, inputs, states, scale, is_normalised(definition))
-    output, after = call()
-    if "initial_state" not in inputs:
-        return output, after
-    for name in filled_inputs(inputs):
-        for t in range(output.shape[1]):
-            _, inputs[name][: len(output), t] = call(t + 1)
-    return _with_buffer(inputs, output, inputs["initial_state"])
 
 
 OP = Op(

@@ -6,11 +6,16 @@ normalise, inputs are rescaled by known factors, so that its result equals the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+
+from generator.ops.op_types.gdn.delta_rule import states_before
+from generator.ops.op_types.gdn.stage import is_normalised, scale_of
+from kernel_judge.definition import Definition
 
 # added by the loop under the square root
 _EPS = 1e-6
@@ -82,3 +87,18 @@ def loop(
     factor = scale * size**0.5 * roots[..., None]
     output = (given.output[0] * factor).to(torch.bfloat16).reshape(shape)
     return output, given.final_states
+
+
+def native_outputs(
+    definition: Definition, inputs: dict[str, Any], buffers: Sequence[str]
+) -> tuple[torch.Tensor, ...]:
+    """Return the outputs of the loop, and `buffers`; mtp calls it once for each prefix."""
+    states, scale = states_before(inputs), scale_of(definition, inputs)
+    call = partial(loop, inputs, states, scale, is_normalised(definition))
+    output, after = call()
+    if "initial_state" not in inputs:
+        return output, after
+    for name in buffers:
+        for t in range(output.shape[1]):
+            _, inputs[name][: len(output), t] = call(t + 1)
+    return (output, inputs["initial_state"], *(inputs[name] for name in buffers))
