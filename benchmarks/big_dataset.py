@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 MODELS = (
     "definitions/gemm/gemm_n4096_k4096.json",
     "definitions/rmsnorm/rmsnorm_h4096.json",
-    "definitions/gqa_paged/gqa_paged_decode_h32_kv8_d128_ps1.json",
+    "definitions/gqa_paged/gqa_paged_decode_return_lse_h32_kv8_d128_ps1.json",
 )
 
 
@@ -60,7 +60,7 @@ def variant(model: dict[str, Any], number: int) -> dict[str, Any]:
     name = {
         "gemm": f"gemm_n{sizes[op_type]}_k4096",
         "rmsnorm": f"rmsnorm_h{sizes[op_type]}",
-        "gqa_paged": f"gqa_paged_decode_h32_kv8_d{number}_ps1",
+        "gqa_paged": f"gqa_paged_decode_return_lse_h32_kv8_d{number}_ps1",
     }[op_type]
     if op_type == "gqa_paged":
         axes["head_dim"]["value"] = number
@@ -95,6 +95,7 @@ def workload_lines(
             for key in ("kv_indptr", "kv_indices"):
                 inputs[key] = {"type": "safetensors", "path": path, "tensor_key": key}
             inputs["sm_scale"] = {"type": "scalar", "value": 0.125}
+            inputs["return_lse"] = {"type": "scalar", "value": True}
         workload = {"uuid": f"{name}-{number}", "axes": axes, "inputs": inputs}
         yield {"definition": name, "workload": workload}
 
