@@ -26,7 +26,7 @@ _CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
 @dataclass(frozen=True)
 class TextOracle:
-    """Hold an oracle's text: `load` returns its `run`, which takes the definition's inputs.
+    """An oracle's text: `load` returns its `run`, which takes the definition's inputs.
 
     It gets floating-point tensors in float64.
     """
@@ -44,7 +44,7 @@ class TextOracle:
 
 @dataclass(frozen=True)
 class BackwardOracle:
-    """Hold a forward definition's reference: its gradients are a backward one's outputs.
+    """A forward definition's reference: its gradients are a backward one's outputs.
 
     `load` returns the forward `run`, `inputs` are its inputs in order. `gradients` gives
     for each output of it, in order, the input of the backward definition that has its

@@ -70,7 +70,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Proof:
-    """Hold what proves a definition of no op: a text, and what its `run` returns."""
+    """What proves a definition of no op: a text, and what its `run` returns."""
 
     found: Text | Forward
     text: Reference

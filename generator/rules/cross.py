@@ -27,6 +27,10 @@ TAG_EVIDENCE = error("""tag-evidence: A definition says status:verified, but no 
     of a passed run backs it.
     Fix: Record a run against the production kernel in verification/, or say unverified.
     Finds: status:verified on a definition that was edited after its last run""")
+TAG_STALE = warning("""tag-stale: A definition says status:unverified, but a record shows
+    that it agrees with its production kernel.
+    Fix: Remove the tag, or say status:verified.
+    Finds: status:unverified on a definition that passed against FlashInfer since""")
 CROSS_CONSTANT = warning("""cross-constant: Two definitions have one geometry, but
     another constant (eps, say).
     Fix: Check which one is right; if both are, say the constant in name and tags.
@@ -53,7 +57,7 @@ class Summary:
     """What is compared between definitions: digests, figures and claims of tags.
 
     `constants` are those in the reference's source; `facts` are figures that all
-    definitions of a model share; `fi_apis` and `verified` are places among the tags.
+    definitions of a model share; `fi_apis`, `verified` and `unverified` are places among tags.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Summary:
     facts: tuple[tuple[str, int], ...] = ()
     fi_apis: tuple[tuple[int, str], ...] = ()
     verified: int | None = None
+    unverified: int | None = None
 
 
 def summarise(definition: Definition) -> Summary:
@@ -80,7 +85,7 @@ def summarise(definition: Definition) -> Summary:
     tags = [
         (index, *tag.partition(":")[::2]) for index, tag in enumerate(definition.tags)
     ]
-    verified = (i for i, key, value in tags if (key, value) == ("status", "verified"))
+    places = {value: index for index, key, value in tags if key == "status"}
     return Summary(
         name=definition.name,
         path=definition.path,
@@ -90,7 +95,8 @@ def summarise(definition: Definition) -> Summary:
         constants=tuple((n, float(v)) for n, v in read.items() if v is not None),
         facts=tuple(facts(definition)),
         fi_apis=tuple((i, value) for i, key, value in tags if key == "fi_api"),
-        verified=next(verified, None),
+        verified=places.get("verified"),
+        unverified=places.get("unverified"),
     )
 
 
@@ -144,6 +150,12 @@ class Beside:
             message = "No run in verification/ shows this text of it agree with a "
             message += "production kernel."
             yield TAG_EVIDENCE.at(message, "tags", summary.verified)
+        if summary.unverified is not None and self.evidence(
+            summary.name, summary.basis
+        ):
+            message = "A run in verification/ shows this text of it agree with a "
+            message += "production kernel."
+            yield TAG_STALE.at(message, "tags", summary.unverified)
         alike = self._geometries.get(summary.geometry)
         if alike is not None:
             yield _compared(summary, alike)

@@ -36,14 +36,14 @@ _ONLY = ("grad_output", "grad_out", "grad", "dout", "d_out", "dy", "do", "upstre
 
 @dataclass(frozen=True)
 class Text:
-    """Hold the text of an oracle, whose `run` returns what the definition's does."""
+    """The text of an oracle, whose `run` returns what the definition's does."""
 
     source: str
 
 
 @dataclass(frozen=True)
 class Forward:
-    """Hold the forward definition of a backward one; see kernel_judge.own_oracle."""
+    """The forward definition of a backward one; see kernel_judge.own_oracle."""
 
     definition: Definition
     gradients: tuple[str | None, ...]

@@ -577,9 +577,8 @@ class DsaSparseAttentionBase(DsaPagedTests):
     interface = INTERFACE_DSA_SPARSE_ATTENTION
     axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "topk": 2048}
 
-# tp:1, status:unverified
 class TestDsaSparseAttentionH128Ckv512Kpe64Topk2048Ps64(DsaSparseAttentionBase):
-    name = "dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64"
+    name = "dsa_sparse_attention_h128_ckv512_kpe64_topk2048_ps64"  # tp:1
     axes = {"num_qo_heads": 128, "page_size": 64}
     sha256 = "4a9980d2470344de9c3dff5fc734250dc0c969367071f8337f445e83a0a65dd1"
 

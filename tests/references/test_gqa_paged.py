@@ -1118,9 +1118,8 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
     sha256 = "e2071f3042006c4685df51d549222f1af03493e5ac6f0b820ef5fe503ddc1523"
 
-# model:qwen3-next-80b-a3b, status:unverified, tp:1
 class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h16_kv2_d256_ps64"
+    name = "gqa_paged_decode_h16_kv2_d256_ps64"  # model:qwen3-next-80b-a3b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
     sha256 = "55b066721c5d165d0af5c41f7a5f9a414f2c53b96aa475ba8eb889ba8973aa59"
@@ -1152,9 +1151,8 @@ class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "2cfad11d04467c51cca8ed2246ccb8cb0f8f3fb66d2d614ce499c9d8b6b81760"
 
-# model:qwen2.5-7b, status:unverified, tp:1
 class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h28_kv4_d128_ps64"
+    name = "gqa_paged_decode_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
@@ -1186,35 +1184,33 @@ class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "0e18dc7400f02ad8751a3aaf879910d007903d2c11f6770b2bc2b764ef02fcb4"
 
-# model:llama-3.2-1b, status:unverified, tp:1
 class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h32_kv8_d64_ps64"
+    name = "gqa_paged_decode_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
     sha256 = "bdde1d734382944f396e47693e45c97f0a44ed1f9d7c2b6bb8264190b4186e68"
 
-# model:qwen3-14b, model:llama-4-scout, status:unverified, tp:1
+# model:qwen3-14b, model:llama-4-scout, tp:1
 class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h40_kv8_d128_ps64"
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "71a2374f61e8d96022da664f5a45e52277d0ea75f1bb3de5e07b7df0d7863cdf"
 
-# model:minimax-m2, model:mixtral-8x22b, status:unverified, tp:1
+# model:minimax-m2, model:mixtral-8x22b, tp:1
 class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h48_kv8_d128_ps64"
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "308c405423a3b8fbca986913141ba16f6907ff390cd5fcad31c17b3c7bfe1232"
 
-# model:qwen3-235b-a22b, status:unverified, tp:1
 class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h64_kv4_d128_ps64"
+    name = "gqa_paged_decode_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "fb444558910e58a4d4cbc36d2f96920ee86648dede6a245571cf0eb9d98546fe"
 
-# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, status:unverified, tp:1
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
 class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h64_kv8_d128_ps64"
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
@@ -1228,9 +1224,8 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
     sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
 
-# model:glm-4.6, status:unverified, tp:1
 class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h96_kv8_d128_ps64"
+    name = "gqa_paged_decode_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "224b8e2f9fdffe518b2be36a128cc50ffec1abc69eb7d61f45d7ca3676bfb32b"
@@ -2481,7 +2476,7 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
     sha256 = "88bc1f0ff258c59b7be2ed04fc7d51eb45a091801ec27e972848c0c3f60fb8f4"
 
-# model:qwen3-next-80b-a3b, status:unverified, tp:1
+# model:qwen3-next-80b-a3b, tp:1
 class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
     interface = INTERFACE_GQA_PAGED_PREFILL
@@ -2524,9 +2519,8 @@ class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:qwen2.5-7b, status:unverified, tp:1
 class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"
+    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
@@ -2570,9 +2564,8 @@ class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:llama-3.2-1b, status:unverified, tp:1
 class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"
+    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
     sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
@@ -2580,7 +2573,7 @@ class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:qwen3-14b, model:llama-4-scout, status:unverified, tp:1
+# model:qwen3-14b, model:llama-4-scout, tp:1
 class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
     interface = INTERFACE_GQA_PAGED_PREFILL
@@ -2590,7 +2583,7 @@ class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:minimax-m2, model:mixtral-8x22b, status:unverified, tp:1
+# model:minimax-m2, model:mixtral-8x22b, tp:1
 class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
     interface = INTERFACE_GQA_PAGED_PREFILL
@@ -2609,9 +2602,8 @@ class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:qwen3-235b-a22b, status:unverified, tp:1
 class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"
+    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
@@ -2619,7 +2611,7 @@ class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, status:unverified, tp:1
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
 class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
     interface = INTERFACE_GQA_PAGED_PREFILL
@@ -2638,9 +2630,8 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
 # Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
 # heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
 # kv_len - q_len + i.
-# model:glm-4.6, status:unverified, tp:1
 class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"
+    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "af49af0b49f7cb3c0ca33bce32dc50fd302ed60aac4094f8b18c498a339fadcf"

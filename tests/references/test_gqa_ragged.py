@@ -685,9 +685,8 @@ class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedPrefillCausalBase):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
     sha256 = "b9f27fa5991a8a7a5af83d4e91fe48da80039b7091574495dfcd748d1c890512"
 
-# model:qwen3-next-80b-a3b, status:unverified, tp:1
 class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h16_kv2_d256"
+    name = "gqa_ragged_prefill_causal_h16_kv2_d256"  # model:qwen3-next-80b-a3b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
     sha256 = "98055689529d705fcecb40da4a33421a36ddd6a5a69af13a410ffe991ba10e8d"
@@ -719,9 +718,8 @@ class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
 # 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:qwen2.5-7b, status:unverified, tp:1
 class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h28_kv4_d128"
+    name = "gqa_ragged_prefill_causal_h28_kv4_d128"  # model:qwen2.5-7b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "5898d92208dd85a31797ceb9baebab3fd1255072750b1ec986eb112dcafcf369"
@@ -765,9 +763,8 @@ class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
 # 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:llama-3.2-1b, status:unverified, tp:1
 class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h32_kv8_d64"
+    name = "gqa_ragged_prefill_causal_h32_kv8_d64"  # model:llama-3.2-1b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
     sha256 = "30057e7c96c0315eedee1e1bc5231575cf1eb27dbece5340b2ee5ff2194143fd"
@@ -775,7 +772,7 @@ class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
 # 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:qwen3-14b, model:llama-4-scout, status:unverified, tp:1
+# model:qwen3-14b, model:llama-4-scout, tp:1
 class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h40_kv8_d128"
     interface = INTERFACE_GQA_RAGGED_PREFILL
@@ -785,7 +782,7 @@ class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
 # 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:minimax-m2, model:mixtral-8x22b, status:unverified, tp:1
+# model:minimax-m2, model:mixtral-8x22b, tp:1
 class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h48_kv8_d128"
     interface = INTERFACE_GQA_RAGGED_PREFILL
@@ -804,9 +801,8 @@ class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
 # 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:qwen3-235b-a22b, status:unverified, tp:1
 class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h64_kv4_d128"
+    name = "gqa_ragged_prefill_causal_h64_kv4_d128"  # model:qwen3-235b-a22b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "5ee0c7f80922262ed10c58d96feccd2b5ebf26d3abea5be98147de4e3d21335d"
@@ -814,7 +810,7 @@ class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
 # 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, status:unverified, tp:1
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
 class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h64_kv8_d128"
     interface = INTERFACE_GQA_RAGGED_PREFILL
@@ -842,9 +838,8 @@ class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedPrefillCausalBase):
 # Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
 # 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
 # key kv_len - q_len + i.
-# model:glm-4.6, status:unverified, tp:1
 class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h96_kv8_d128"
+    name = "gqa_ragged_prefill_causal_h96_kv8_d128"  # model:glm-4.6, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "3cca15873b8a40741710c22d2082a5db89059820921108f267fec79b77c0f7c4"

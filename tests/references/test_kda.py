@@ -420,7 +420,7 @@ class KdaTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
 # dt_bias)), one gate for each channel of the key, and beta = sigmoid(b), each token
 # makes column i of its head's state S g[i] S[:, i], then adds beta (v - S k) k^T, and
 # the output is S q. States are [values, keys].
-# stage:decode, model:kimi-linear-48b-a3b, status:unverified
+# stage:decode, model:kimi-linear-48b-a3b
 # Tolerances:
 #   output     source                      rtol    atol    NMSE   reason
 #   output     oracle                      0.004   2e-06   5e-06  (1)
@@ -498,7 +498,7 @@ class TestKdaDecodeH8D128(KdaDecodeBase):
 # beta = sigmoid(b), each token makes column i of its head's state S g[i] S[:, i], then
 # adds beta (v - S k) k^T, and the output is S q. States are [values, keys]. An empty
 # sequence keeps its state.
-# stage:prefill, model:kimi-linear-48b-a3b, status:unverified
+# stage:prefill, model:kimi-linear-48b-a3b
 # Tolerances: as of reference_kda_decode.
 def reference_kda_prefill():
     import torch

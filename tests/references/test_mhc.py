@@ -362,7 +362,7 @@ class MhcTests(
 # Hyper-connections behind a layer: stream j becomes x * post_layer_mix[j] plus the sum
 # over i of residual[i] * comb_res_mix[i, j], in float32, rounded to bfloat16 at the
 # end.
-# fused, fi_api:flashinfer.mhc.mhc_post, status:unverified
+# fused, fi_api:flashinfer.mhc.mhc_post
 # Tolerances:
 #   output  source              rtol   atol   NMSE     reason
 #   out     oracle              0.004  2e-06  1.6e-05  (1)
@@ -413,7 +413,7 @@ class TestMhcPostHc4H7168(MhcPostBase):
 # mhc_base) + 1e-6 along rows, whose columns and rows are divided by their sum + 1e-6 in
 # turns, 20 times columns and 19 times rows. layer_input is the sum of pre * residual
 # over the streams.
-# fused, fi_api:flashinfer.mhc.mhc_pre_big_fuse, status:unverified
+# fused, fi_api:flashinfer.mhc.mhc_pre_big_fuse
 # Tolerances:
 #   output       source              rtol   atol   NMSE     reason
 #   post_mix     oracle              1e-05  1e-30  1e-11    (3)

@@ -421,7 +421,7 @@ class MlaPagedDecodePs64Base(MlaPagedTests):
     interface = INTERFACE_MLA_PAGED_DECODE_PS64
     axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
 
-# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+# model:deepseek-v3, model:deepseek-r1, tp:1
 class TestMlaPagedDecodeH128Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
     name = "mla_paged_decode_h128_ckv512_kpe64_ps64"
     axes = {"num_qo_heads": 128}
@@ -433,9 +433,8 @@ class TestMlaPagedDecodeH16Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
     axes = {"num_qo_heads": 16}
     sha256 = "3045e64bbb7ff182b90085230d299a21a50cf4ac014bd192ce4f6cf60a80c23b"
 
-# model:kimi-k2, tp:1, status:unverified
 class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
-    name = "mla_paged_decode_h64_ckv512_kpe64_ps64"
+    name = "mla_paged_decode_h64_ckv512_kpe64_ps64"  # model:kimi-k2, tp:1
     axes = {"num_qo_heads": 64}
     sha256 = "76cc11611ab932482c8b4da997fe10d480379a3450af04d0ec992e7c54dee0c6"
 
@@ -725,7 +724,7 @@ class MlaPagedPrefillCausalPs64Base(MlaPagedTests):
     interface = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64
     axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
 
-# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+# model:deepseek-v3, model:deepseek-r1, tp:1
 class TestMlaPagedPrefillCausalH128Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
     name = "mla_paged_prefill_causal_h128_ckv512_kpe64_ps64"
     axes = {"num_qo_heads": 128}
@@ -737,9 +736,8 @@ class TestMlaPagedPrefillCausalH16Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base)
     axes = {"num_qo_heads": 16}
     sha256 = "78aa626a85b0fee6a878d9b311c3e5f68555da3ab1f1422e3ab9c28248905963"
 
-# model:kimi-k2, tp:1, status:unverified
 class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
-    name = "mla_paged_prefill_causal_h64_ckv512_kpe64_ps64"
+    name = "mla_paged_prefill_causal_h64_ckv512_kpe64_ps64"  # model:kimi-k2, tp:1
     axes = {"num_qo_heads": 64}
     sha256 = "6be4be3ac55f9912c78927c74e715cd4f8a3980f4ae817c20a6c6b5edb51e090"
 

@@ -222,7 +222,7 @@ class MlaRaggedPrefillCausalBase(MlaRaggedTests):
     interface = INTERFACE_MLA_RAGGED_PREFILL_CAUSAL
     axes = {"qk_dim": 192, "vo_dim": 128}
 
-# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+# model:deepseek-v3, model:deepseek-r1, tp:1
 class TestMlaRaggedPrefillCausalH128Qk192Vo128(MlaRaggedPrefillCausalBase):
     name = "mla_ragged_prefill_causal_h128_qk192_vo128"
     axes = {"num_qo_heads": 128, "num_kv_heads": 128}
@@ -234,9 +234,8 @@ class TestMlaRaggedPrefillCausalH16Qk192Vo128(MlaRaggedPrefillCausalBase):
     axes = {"num_qo_heads": 16, "num_kv_heads": 16}
     sha256 = "3b779a3d7aa3cdc18e6a803a50dc780eb79643c021dba2737f4e94eb9a9fbb86"
 
-# model:kimi-k2, tp:1, status:unverified
 class TestMlaRaggedPrefillCausalH64Qk192Vo128(MlaRaggedPrefillCausalBase):
-    name = "mla_ragged_prefill_causal_h64_qk192_vo128"
+    name = "mla_ragged_prefill_causal_h64_qk192_vo128"  # model:kimi-k2, tp:1
     axes = {"num_qo_heads": 64, "num_kv_heads": 64}
     sha256 = "8bc2d7af95cf71e804cb977207f10b105b775c1d1310e48b4a07a9ff81671b63"
 

@@ -824,7 +824,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
 # order. Tokens choose the 10 largest logits; the weights are a softmax over these.
 # Experts are numbered as in the model; those that are not here add nothing.
 # model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
-# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:4, status:unverified
+# fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:4
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_shard():
     import torch
@@ -1058,8 +1058,7 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeFp8BlockScaleRenormTopk8B
 # 10 largest logits; the weights are a softmax over these. Experts are numbered as in
 # the model; those that are not here add nothing.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4,
-# status:unverified
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512():
     import torch
@@ -1117,8 +1116,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
 # 8 largest logits; the weights are a softmax over these. Experts are numbered as in the
 # model; those that are not here add nothing.
 # model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
-# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2,
-# status:unverified
+# fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536():
     import torch
@@ -1359,7 +1357,7 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(TrtllmFp4BlockScaleMoeTopk8Ba
 # are not here add nothing.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
-# routing:pre-computed, status:unverified
+# routing:pre-computed
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_routed_moe_shard():
     import torch

@@ -382,7 +382,7 @@ class TestAppendPagedKvCacheKv8D128Ps64(AppendPagedKvCacheBase):
     sha256 = "a10c5680243c031762e266130f350e2c74dac2a04a65b1196c1dcfbb23ffeee0"
 
 class TestAppendPagedKvCacheKv8D256Ps64(AppendPagedKvCacheBase):
-    name = "append_paged_kv_cache_kv8_d256_ps64"  # model:gemma-2-9b, status:unverified
+    name = "append_paged_kv_cache_kv8_d256_ps64"  # model:gemma-2-9b
     axes = {"num_kv_heads": 8, "head_dim": 256, "page_size": 64}
     sha256 = "46a6986929902b19f0ee379f372889190a439a29ca6fc97d3f2c33160f939f99"
 

@@ -455,7 +455,7 @@ class TestGemmaFusedAddRmsnormH2048(GemmaFusedAddRmsnormBase):
 # 1e-05) * weight with x = (hidden_states + residual), divided by scale and cut off at
 # 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
 # second output.
-# fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant, status:unverified
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant
 # Tolerances:
 #   output        source                      rtol   atol   NMSE     reason
 #   output        oracle, flashinfer, sglang  0.125  0.002  1e-05    (3)
@@ -508,8 +508,7 @@ class TestFusedAddRmsnormQuantH8192(FusedAddRmsnormQuantBase):
 # 1e-06) * weight with x = (hidden_states + residual), divided by scale and cut off at
 # 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
 # second output.
-# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant,
-# status:unverified
+# model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant
 # Tolerances: as of reference_fused_add_rmsnorm_quant.
 def reference_fused_add_rmsnorm_quant_h5120():
     import torch
@@ -644,7 +643,7 @@ class TestFusedAddRmsnormResidualH4096(RmsnormTests):
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
 # rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, then y * sigmoid(y) of it,
 # in float32, rounded to bfloat16 at the end.
-# model:wan2.1-vae, fused, fi_api:flashinfer.norm.fused_rmsnorm_silu, status:unverified
+# model:wan2.1-vae, fused, fi_api:flashinfer.norm.fused_rmsnorm_silu
 # Tolerances: as of reference_fused_add_rmsnorm.
 def reference_fused_rmsnorm_silu_eps_1em6():
     import torch
@@ -890,7 +889,7 @@ class TestRmsnormH7168(Rmsnorm2Base):
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
 # 1e-05) * weight with x = hidden_states, divided by scale and cut off at 448, in
 # float32, rounded to e4m3 once at the end.
-# fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
+# fused, fi_api:flashinfer.norm.rmsnorm_quant
 # Tolerances:
 #   output  source                      rtol   atol   NMSE   reason
 #   output  oracle, flashinfer, sglang  0.125  0.002  1e-05  (3)
@@ -936,7 +935,7 @@ class TestRmsnormQuantH8192(RmsnormQuantBase):
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
 # 1e-06) * weight with x = hidden_states, divided by scale and cut off at 448, in
 # float32, rounded to e4m3 once at the end.
-# model:qwen3-14b, fused, fi_api:flashinfer.norm.rmsnorm_quant, status:unverified
+# model:qwen3-14b, fused, fi_api:flashinfer.norm.rmsnorm_quant
 # Tolerances: as of reference_rmsnorm_quant.
 def reference_rmsnorm_quant_h5120():
     import torch

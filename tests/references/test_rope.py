@@ -453,7 +453,7 @@ class RopeTests(
 # mixed by YaRN with f / 40: between the pairs that turn 32 times, rounded down, and
 # once, rounded up, in 4096 positions the mix is linear in i. YaRN's factor is part of
 # the softmax scale.
-# model:deepseek-v3, model:deepseek-r1, tp:1, status:unverified
+# model:deepseek-v3, model:deepseek-r1, tp:1
 # Tolerances:
 #   output  source                          rtol   atol    NMSE   reason
 #   q_out   oracle                          0.004  4e-06   5e-06  (1)
@@ -531,7 +531,7 @@ class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
 # embedding, in float32 and rounded once. Rotary position embedding, NeoX style:
 # dimension i of a head turns with dimension i + rotary_dim / 2; those from rotary_dim
 # on pass through. A row of the cache is the cosines of a position, then its sines.
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances:
 #   output  source                          rtol   atol   NMSE   reason
 #   q_out   oracle                          0.004  4e-06  5e-06  (1)
@@ -606,8 +606,7 @@ class TestGemmaQkRmsnormRopeEps1em6D256Rd64(GemmaQkRmsnormRopeEps1em6Base):
 # theta 500000, as in Llama 3.1: by f / 32 where it turns less than once in 8192
 # positions, by f where it turns 4 times and more, and by a mix that is linear in the
 # number of turns between.
-# model:llama-3.2-3b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1,
-# status:unverified
+# model:llama-3.2-3b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1
 # Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_llama31_rope_pos_ids_scale32_h24():
     import math
@@ -670,7 +669,7 @@ class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
 # theta 500000, as in Llama 3.1: by f / 8 where it turns less than once in 8192
 # positions, by f where it turns 4 times and more, and by a mix that is linear in the
 # number of turns between.
-# fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1, status:unverified
+# fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1
 # Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_llama31_rope_pos_ids_scale8():
     import math
@@ -745,8 +744,7 @@ class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(
 # time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 11 of them,
 # position 2 pairs 2, 5, 8 ..., 10 of them, position 0 the other 11. A row of the cache
 # is the cosines of a position, then its sines.
-# model:qwen3.5-35b-a3b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
+# model:qwen3.5-35b-a3b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances:
 #   output  source                          rtol   atol   NMSE   reason
 #   q_out   oracle                          0.004  4e-06  5e-06  (1)
@@ -810,8 +808,7 @@ class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
 # time, down and across an image: position 1 turns pairs 1, 4, 7 ..., 20 of them,
 # position 2 pairs 2, 5, 8 ..., 20 of them, position 0 the other 24. A row of the cache
 # is the cosines of a position, then its sines.
-# model:qwen3-vl-8b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
+# model:qwen3-vl-8b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_mrope_interleaved_t24_y20_x20_d128_rd128():
     import torch
@@ -868,8 +865,7 @@ class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
 # time, down and across an image: position 0 turns the first 16 pairs, position 1 the
 # next 24, position 2 the last 24. A row of the cache is the cosines of a position, then
 # its sines.
-# model:qwen2-vl-7b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
+# model:qwen2-vl-7b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_mrope_sectioned():
     import torch
@@ -924,8 +920,7 @@ class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
 # in float32 and rounded once. Rotary position embedding, NeoX style: dimension i of a
 # head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
 # row of the cache is the cosines of a position, then its sines.
-# model:glm-4.6, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
+# model:glm-4.6, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances: as of reference_gemma_qk_rmsnorm_rope_eps_1em6.
 def reference_qk_rmsnorm_rope_eps_1em5():
     import torch
@@ -984,8 +979,7 @@ class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
 # head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
 # row of the cache is the cosines of a position, then its sines.
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-32b, model:qwen3-30b-a3b,
-# model:qwen3-235b-a22b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace,
-# status:unverified
+# model:qwen3-235b-a22b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances: as of reference_gemma_qk_rmsnorm_rope_eps_1em6.
 def reference_qk_rmsnorm_rope_eps_1em6():
     import torch
@@ -1042,7 +1036,7 @@ class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
 # head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
 # 1000000.
-# model:qwen3-8b, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1, status:unverified
+# model:qwen3-8b, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1
 # Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_rope_pos_ids_theta1000000():
     import torch
@@ -1090,8 +1084,7 @@ class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
 # Rotary position embedding, NeoX style: dimension i of a head turns with dimension i +
 # head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
 # 10000.
-# model:mistral-7b-v0.1, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1,
-# status:unverified
+# model:mistral-7b-v0.1, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1
 # Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_rope_pos_ids_theta10000():
     import torch
@@ -1139,7 +1132,7 @@ class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
 # Rotary position embedding, GPT-J style: dimension 2i of a head turns with dimension 2i
 # + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
 # position, then its sines.
-# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace, status:unverified
+# fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
 # Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_rope_with_cos_sin_cache_gptj_style():
     import torch
@@ -1228,7 +1221,7 @@ class RopeWithCosSinCacheNeoxStyleBase(RopeTests):
     IS_NEOX = True  # "neox" in the name
 
 # model:llama-3.1-8b, model:llama-3.1-70b, model:mistral-7b-v0.1, model:qwen3-8b,
-# model:qwen3-32b, status:unverified
+# model:qwen3-32b
 class TestRopeWithCosSinCacheNeoxStyleD128Rd128(RopeWithCosSinCacheNeoxStyleBase):
     name = "rope_with_cos_sin_cache_neox_style_d128_rd128"
     axes = {"head_size": 128, "rotary_dim": 128}
@@ -1239,19 +1232,17 @@ class TestRopeWithCosSinCacheNeoxStyleD128Rd64(RopeWithCosSinCacheNeoxStyleBase)
     axes = {"head_size": 128, "rotary_dim": 64}
     sha256 = "23be21cd28c37376dfd3a2cb1ded09e8ea570c6964661d23672b433ad986779e"
 
-# model:gemma-2-9b, status:unverified
 class TestRopeWithCosSinCacheNeoxStyleD256Rd256(RopeWithCosSinCacheNeoxStyleBase):
-    name = "rope_with_cos_sin_cache_neox_style_d256_rd256"
+    name = "rope_with_cos_sin_cache_neox_style_d256_rd256"  # model:gemma-2-9b
     axes = {"head_size": 256, "rotary_dim": 256}
     sha256 = "8793f257064e6be81ba16c282cb468ee93cef794e8c11ca34509ed456e2358bc"
 
-# model:qwen3-next-80b-a3b, status:unverified
 class TestRopeWithCosSinCacheNeoxStyleD256Rd64(RopeWithCosSinCacheNeoxStyleBase):
-    name = "rope_with_cos_sin_cache_neox_style_d256_rd64"
+    name = "rope_with_cos_sin_cache_neox_style_d256_rd64"  # model:qwen3-next-80b-a3b
     axes = {"head_size": 256, "rotary_dim": 64}
     sha256 = "fe2aa1bac1746cb54ac3af88be8c10e202dbb15d90bb516251fd8c3b917496cf"
 
-# model:llama-3.2-1b, model:gpt-oss-120b, model:gpt-oss-20b, status:unverified
+# model:llama-3.2-1b, model:gpt-oss-120b, model:gpt-oss-20b
 class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeWithCosSinCacheNeoxStyleBase):
     name = "rope_with_cos_sin_cache_neox_style_d64_rd64"
     axes = {"head_size": 64, "rotary_dim": 64}
@@ -1263,7 +1254,7 @@ class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeWithCosSinCacheNeoxStyleBase):
 # theta 150000, mixed by YaRN with f / 32: between the pairs that turn 32 times, and
 # once, in 4096 positions the mix is linear in i; both ends are fractions. Cosines and
 # sines are times 0.1 * ln(32) + 1.
-# model:gpt-oss-120b, model:gpt-oss-20b, tp:1, status:unverified
+# model:gpt-oss-120b, model:gpt-oss-20b, tp:1
 # Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
 def reference_yarn_rope_pos_ids():
     import math

@@ -336,8 +336,7 @@ class RopeQuantizeTests(
 # kv_indices[kv_indptr[b] + position // page_size]. The outputs are the whole caches:
 # slots that no row is for keep what they hold.
 # model:deepseek-v3, model:deepseek-r1,
-# fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache, tp:8,
-# status:unverified
+# fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache, tp:8
 # Tolerances:
 #   output         source              rtol   atol   NMSE   reason
 #   q_rope_out     oracle, flashinfer  0.125  0.002  1e-05  (1)
@@ -414,7 +413,7 @@ class TestMlaRopeQuantizeFp8AppendPagedKvCacheGptjH16Rope64Nope512Ps64(
 # part turns with dimension 2i + 1. Then all are multiplied by the scale, cut off at
 # 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.rope.mla_rope_quantize_fp8,
-# tp:8, status:unverified
+# tp:8
 # Tolerances:
 #   output      source              rtol   atol   NMSE   reason
 #   q_rope_out  oracle, flashinfer  0.125  0.002  1e-05  (1)
@@ -478,8 +477,7 @@ class TestMlaRopeQuantizeFp8GptjH16Rope64Nope512(RopeQuantizeTests):
 # which is slot position % page_size of page kv_indices[kv_indptr[b] + position //
 # page_size]. The outputs are the whole caches: slots that no row is for keep what they
 # hold.
-# model:minimax-m2, fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache,
-# tp:1, status:unverified
+# model:minimax-m2, fi_api:flashinfer.rope.rope_quantize_fp8_append_paged_kv_cache, tp:1
 # Tolerances:
 #   output       source              rtol   atol   NMSE   reason
 #   q_rope_out   oracle, flashinfer  0.125  0.002  1e-05  (1)
@@ -566,7 +564,7 @@ class TestRopeQuantizeFp8AppendPagedKvCacheNeoxH48Kv8Rope64Nope64Ps64(
 # Rotary embedding of queries and keys, scaled to 8 bits. Dimension i of the rotary part
 # turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
 # at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
-# fi_api:flashinfer.rope.rope_quantize_fp8, tp:1, status:unverified
+# fi_api:flashinfer.rope.rope_quantize_fp8, tp:1
 # Tolerances: as of reference_mla_rope_quantize_fp8_gptj.
 def reference_rope_quantize_fp8_neox():
     import torch

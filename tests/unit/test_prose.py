@@ -17,13 +17,13 @@ from tests.builders import ROOT
 
 # participles for nouns: how many functions, parameters and variables have the name
 NAMES = {
-    "found": 279,
-    "made": 109,
-    "given": 93,
+    "found": 281,
+    "made": 110,
+    "given": 94,
     "told": 18,
-    "said": 61,
-    "kept": 68,
-    "own": 90,
+    "said": 62,
+    "kept": 69,
+    "own": 91,
 }
 ALIKE = 35
 """Names that classes of several modules have."""

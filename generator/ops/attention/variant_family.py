@@ -19,8 +19,7 @@ class Geometry:
     """The constants of one attention layer of some models.
 
     `scale_of` is the length whose inverse root is the models' sm_scale, head_dim where
-    it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted,
-    `verified` whether a kernel was compared with them.
+    it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted.
     """
 
     num_qo_heads: int
@@ -34,7 +33,6 @@ class Geometry:
     special: str = ""
     scale_of: int = 0
     stages: tuple[str, ...] = ("decode", "prefill", "ragged")
-    verified: bool = True
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -143,9 +141,8 @@ class Geometry:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return the tags that name the models, and whether a kernel agreed."""
-        status = ("status:unverified",) * (not self.verified)
-        return (*(f"model:{model}" for model in self.models), *status)
+        """Return the tags that name the models."""
+        return tuple(f"model:{model}" for model in self.models)
 
 
 def geometry_of(name: str, sizes: Mapping[str, int], model: str) -> Geometry:
@@ -228,7 +225,7 @@ _PAGED, _TREES = ("decode", "prefill"), ("prefill",)
 
 def _whole(qo: int, kv: int, head_dim: int, *models: str) -> Geometry:
     """Return the plain attention of models on one GPU, which no kernel has met yet."""
-    return Geometry(qo, kv, head_dim, models, verified=False)
+    return Geometry(qo, kv, head_dim, models)
 
 
 _LLAMA_70B = ("llama-3.1-70b", "llama-3.3-70b")

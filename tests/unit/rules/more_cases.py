@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from generator.rules.basis import basis_of_bytes
 from tests.audits import AUDIT, audited, entry, write_audit
 from tests.unit.conftest import DEFINITION
 from tests.unit.rules.made import (
@@ -28,6 +29,17 @@ Case = tuple[Break, str, str, int | None]
 
 def _tags(*tags: str) -> Break:
     return lambda d, w: d.definition(tags=list(tags))
+
+
+def _proven(d: Any, w: Any) -> None:
+    """Leave status:unverified on a definition that agreed with FlashInfer."""
+    d.definition(tags=["status:unverified"])
+    basis = basis_of_bytes((d.root / D).read_bytes(), D)
+    proven = {"sha256": basis, "sources": {"flashinfer/x": {"verdict": "PASSED"}}}
+    run = {"date": "2026-01-01", "machine": {}, "definitions": {"gemm_n8_k4": proven}}
+    d.write(
+        "verification/2026-01-01_gpu.json", json.dumps({"format": 1, "runs": [run]})
+    )
 
 
 def _source(body: str) -> Break:
@@ -213,6 +225,7 @@ MORE: dict[str, Case] = {
     "tag-conflict": (_tags("status:reference", "status:unverified"), D, "/tags", None),
     "tag-model": (_tags("model:toy"), D, "/tags/0", None),
     "tag-evidence": (_tags("status:verified"), D, "/tags/0", None),
+    "tag-stale": (_proven, D, "/tags/0", None),
     "audit-file": (
         lambda d, w: write_audit(d.root, {"gemm_n8_k4": {}}),
         AUDIT,

@@ -107,6 +107,10 @@ def test_verified_is_backed_by_a_run(
     _record(dataset, sources, sha256)
     rules = [problem.rule for problem in dataset.problems()]
     assert rules == ([] if backed else ["tag-evidence"])
+    dataset.definition(tags=["status:unverified"])
+    _record(dataset, sources, sha256)
+    rules = [problem.rule for problem in dataset.problems()]
+    assert rules == (["tag-stale"] if backed else [])
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,6 @@ def attention_spec(
             "sparse:topk",
             FI_API,
             f"tp:{tp}",
-            *(("status:unverified",) if tp == 1 else ()),
         ),
         axes={
             "num_tokens": Axis("Number of queries."),

@@ -96,7 +96,7 @@ def prefill_spec(heads: int, head_dim: int, model: str, tp: int = 1) -> Spec:
 
 
 def _tags(stage: str, model: str, tp: int) -> tuple[str, ...]:
-    return (f"stage:{stage}", f"model:{model}", f"tp:{tp}", "status:unverified")
+    return (f"stage:{stage}", f"model:{model}", f"tp:{tp}")
 
 
 def _heads(heads: int, head_dim: int) -> dict[str, Axis]:

@@ -135,7 +135,6 @@ def _spec(
             f"model:{model}",
             "fused",
             f"fi_api:flashinfer.mhc.{api}",
-            "status:unverified",
         ),
         axes=axes,
         inputs=inputs,

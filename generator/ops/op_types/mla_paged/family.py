@@ -123,7 +123,6 @@ def latent_spec(latent: Latent) -> Spec:
             *(f"model:{model}" for model in latent.models),
             FI_API,
             f"tp:{latent.tp}",
-            *(("status:unverified",) if latent.tp == 1 else ()),
         ),
         axes={name: _axis(name, latent) for name in _axes(latent)},
         inputs={

@@ -71,7 +71,6 @@ def attention_spec(heads: Heads) -> Spec:
             *(f"model:{model}" for model in heads.models),
             ragged.FI_API,
             f"tp:{heads.tp}",
-            *(("status:unverified",) if heads.tp == 1 else ()),
         ),
         axes={
             "num_qo_heads": Axis("Query heads.", heads.num_heads),

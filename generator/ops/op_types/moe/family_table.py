@@ -132,11 +132,11 @@ TABLE = (
     row_of(*_F8_TENSOR_LLAMA, _SCOUT, 16, 5120, 8192, 1, "ep:1 tp:8"),
     row_of(*_F8_TENSOR, _30B, 128, 2048, 768, 8, "ep:1 tp:1"),
     *(
-        row_of(*kind, _NEXT, 128, 2048, 512, 10, "ep:4 status:unverified", experts=512)
+        row_of(*kind, _NEXT, 128, 2048, 512, 10, "ep:4", experts=512)
         for kind in (_F8, _F4, _F4_ROUTED)
     ),
     *(
-        row_of(*kind, _235B, 64, 4096, 1536, 8, "ep:2 status:unverified", experts=128)
+        row_of(*kind, _235B, 64, 4096, 1536, 8, "ep:2", experts=128)
         for kind in (_F4, _F4_ROUTED)
     ),
 )

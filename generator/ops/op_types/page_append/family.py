@@ -26,7 +26,6 @@ class Cache:
     captured_from: str = LLAMA
     page_size: int = 64
     layouts: tuple[str, ...] = ("NHD", "HND")
-    verified: bool = True
 
 
 CACHES = (
@@ -36,7 +35,7 @@ CACHES = (
     Cache(8, 128, ("llama-3.1-8b", "mistral-7b-v0.1", "minimax-m2")),
     Cache(8, 128, ("llama-3.1-8b",), page_size=16, layouts=("NHD",)),
     Cache(16, 128, ("gemma-3-27b", "gemma-2-27b"), layouts=("NHD",)),
-    Cache(8, 256, ("gemma-2-9b",), layouts=("NHD",), verified=False),
+    Cache(8, 256, ("gemma-2-9b",), layouts=("NHD",)),
 )
 MLA_MODELS = ("deepseek-v3", "deepseek-r1", "kimi-k2")
 HEAD_DIM_CKV, HEAD_DIM_KPE = 512, 64
@@ -98,7 +97,6 @@ def kv_spec(cache: Cache, layout: str) -> Spec:
             *(f"model:{model}" for model in cache.models),
             "fi_api:flashinfer.page.append_paged_kv_cache",
             "tp:1",
-            *(("status:unverified",) if not cache.verified else ()),
         ),
         axes=_VAR_AXES
         | {

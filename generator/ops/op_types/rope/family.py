@@ -11,7 +11,6 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.rope import workloads
 from generator.ops.reference_text import reference_text
 
-UNVERIFIED = "status:unverified"
 CACHED = "fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace"
 QUERY, KEY = (
     ("num_tokens", heads, "head_size") for heads in ("num_qo_heads", "num_kv_heads")
@@ -32,14 +31,13 @@ class Heads:
     counts: tuple[tuple[int, int], ...] = ((32, 8),)
     positions: int = 131_072
     style: str = "neox"
-    status: tuple[str, ...] = (UNVERIFIED,)
 
 
 _DENSE = ("llama-3.1-8b", "llama-3.1-70b", "mistral-7b-v0.1", "qwen3-8b", "qwen3-32b")
 _GPT_OSS = ("gpt-oss-120b", "gpt-oss-20b")
 _MINIMAX = ((48, 8), (24, 4), (12, 2), (6, 1))
 HEADS = (
-    Heads(128, 64, ("minimax-m2",), _MINIMAX, 196_608, status=()),
+    Heads(128, 64, ("minimax-m2",), _MINIMAX, 196_608),
     Heads(64, 64, ("llama-3.2-1b", *_GPT_OSS), ((32, 8), (64, 8))),
     Heads(128, 128, _DENSE, ((32, 8), (64, 8), (8, 1))),
     Heads(256, 64, ("qwen3-next-80b-a3b",), ((16, 2), (8, 1))),
@@ -178,7 +176,7 @@ def cached_spec(heads: Heads) -> Spec:
     return _spec(
         name=f"{module}_d{heads.head_size}_rd{heads.rotary_dim}",
         description=f"{_PAIRS[heads.style]} {_ROWS}",
-        tags=(*_models(heads.models), CACHED, *heads.status),
+        tags=(*_models(heads.models), CACHED),
         axes=_axes(heads),
         inputs={
             "q": Tensor(QUERY, "bfloat16", "Queries."),
@@ -217,7 +215,7 @@ def mrope_spec(sections: Sections) -> Spec:
             f"{_PAIRS['neox']} A token has three positions, in time, down and across an"
             f" image: {which} {_ROWS}"
         ),
-        tags=(*_models(heads.models), CACHED, *heads.status),
+        tags=(*_models(heads.models), CACHED),
         axes={**_axes(heads), "num_axes": Axis("Positions of a token.", 3)},
         inputs={
             "q": Tensor(QUERY, "bfloat16", "Queries."),
@@ -248,7 +246,7 @@ def normalised_spec(normalised: Normalised) -> Spec:
             f"RMS norm of each head, x * rsqrt(mean(x^2) + {eps}) * {weight}, then rotary"
             f" embedding, in float32 and rounded once. {_PAIRS['neox']} {_ROWS}"
         ),
-        tags=(*_models(heads.models), CACHED, *heads.status),
+        tags=(*_models(heads.models), CACHED),
         axes=_axes(heads),
         inputs={
             "q": Tensor(QUERY, "bfloat16", "Queries."),
@@ -288,7 +286,6 @@ def positions_spec(positions: Positions) -> Spec:
             *_models(positions.models),
             *(f"fi_api:flashinfer.rope.{apis[k]}" for k in apis if k == kind),
             "tp:1",
-            UNVERIFIED,
         ),
         axes={
             "num_tokens": axes["num_tokens"],

@@ -75,7 +75,6 @@ def layer_spec(layer: Layer) -> Spec:
             if layer.append
             else f"fi_api:flashinfer.rope.{module}",
             f"tp:{layer.tp}",
-            "status:unverified",
         ),
         axes=_axes(layer),
         inputs=_inputs(layer),
