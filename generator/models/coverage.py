@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_below
-from generator.dataset.definition import Definition
+from generator.dataset.definition import Definition, build_definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.models.config import Config
 from generator.models.instances import instance
@@ -31,8 +32,10 @@ from generator.reports.report import (
     Table,
 )
 from generator.results.sources import ORACLE, is_kernel, is_layer, is_recorded
+from generator.rules import route_calls
 from generator.rules.constants import resolve_constants
 from generator.rules.load import load_file
+from generator.rules.route_calls import ROUTE_INTERFACE
 
 
 class State(str, Enum):
@@ -44,6 +47,7 @@ class State(str, Enum):
     UNVERIFIED = "nothing agreed yet"
     OTHER = "other constants"
     MISSING = "missing"
+    NOT_CALLED = "called otherwise"
     NO_FAMILY = "no family"
 
     @property
@@ -113,10 +117,21 @@ def _absent(
     spec = instance(config, deployment, need)
     why = "".join(f"{other.need.name}: {other.note}; " for other in others)
     if spec is not None:
+        broken = _call_of(spec)
+        if broken:
+            return Covered(need, State.NOT_CALLED, f"{why}{broken}")
         return Covered(need, State.MISSING, f"{why}--write makes it", spec)
     known = need.op_type in op_specs()
     lacks = "no family of {} makes it" if known else "there is no op_type {}"
     return Covered(need, State.NO_FAMILY, why + lacks.format(need.op_type))
+
+
+def _call_of(spec: Spec) -> str:
+    """Return how FlashInfer calls a definition's name by another interface, or nothing."""
+    value = json.loads(definition_json(spec))
+    definition = build_definition(value, f"{spec.op_type}/{spec.name}.json", "")
+    broken = (p for p in route_calls.check(definition) if p.rule == ROUTE_INTERFACE.id)
+    return next((problem.message for problem in broken), "")
 
 
 def _there(
