@@ -4,6 +4,8 @@ import json
 import math
 from typing import Any
 
+import pytest
+
 from generator.dataset.schema import check
 from generator.evaluation.traces import RESULTS, trace_files
 from generator.evaluation.verdict import CaseVerdict, SolutionVerdict, worst
@@ -15,10 +17,10 @@ PATH = "traces/me/rmsnorm/rmsnorm_h128.jsonl"
 ENVIRONMENT = {"hardware": "H200", "libs": {"torch": "2.11"}}
 
 
-def files(*cases: CaseVerdict, **more: Any) -> dict[str, bytes]:
+def files(*cases: CaseVerdict, conditions: Any = None, **more: Any) -> dict[str, bytes]:
     first = worst(cases)
     about = ("fast", "me", "rmsnorm_h128", "rmsnorm", "fast.json", first.verdict)
-    verdict = SolutionVerdict(*about, cases=cases)
+    verdict = SolutionVerdict(*about, cases=cases, conditions=conditions or {})
     return trace_files([verdict], ENVIRONMENT, "2026-01-01T00:00:00+00:00", **more)
 
 
@@ -36,6 +38,24 @@ def test_passed_trace_has_errors_and_times() -> None:
     assert trace["evaluation"]["performance"] == TIMES
     errors = trace["evaluation"]["correctness"]
     assert errors == {"max_relative_error": "NaN", "max_absolute_error": 0.5}
+
+
+def test_trace_has_verdict_and_reason_of_conditions() -> None:
+    case = CaseVerdict("w", "PASSED", "", ERRORS, WORKLOAD, TIMES)
+    broken = {"verdict": "broken", "reason": "alone: other bits"}
+    under = {"batch": {**broken, "details": {"alone": "no"}}}
+    (trace,) = traces(case, conditions=under)
+    assert trace["evaluation"]["conditions"] == {"batch": broken}
+    (trace,) = traces(case)
+    assert "conditions" not in trace["evaluation"]
+
+
+@pytest.mark.parametrize("keeps_hacks", [False, True])
+def test_out_of_memory_is_a_runtime_error_of_others(keeps_hacks: bool) -> None:
+    case = CaseVerdict("w", "OUT_OF_MEMORY", "2 GiB", {}, WORKLOAD)
+    (trace,) = traces(case, keeps_hacks=keeps_hacks)
+    assert trace["evaluation"]["status"] == "RUNTIME_ERROR"
+    assert trace["evaluation"]["log"] == "OUT_OF_MEMORY: 2 GiB"
 
 
 def test_passed_without_times_has_no_trace() -> None:
