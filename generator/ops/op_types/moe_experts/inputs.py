@@ -39,7 +39,8 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     """Return the interface's inputs; weights and their scales are lazy (`Tiled`).
 
     Of a token's experts some are -1 with `elsewhere`, for the last token all. A `gain`
-    scales what the second weights make of inner values that `std` made larger.
+    scales what the second weights make of inner values that `std` made larger. The
+    weights of a token's experts sum to `share`, of several experts to 1 without it.
     """
     axes, mx = definition.axes, is_mxfp4(definition)
     tokens, top_k = case.axes["seq_len"], axes["top_k"]
@@ -57,6 +58,7 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     weights = (shares / 2**22).view(tokens, top_k)
     if top_k > 1:
         weights = weights / weights.sum(dim=1, keepdim=True)
+    weights = weights * case.params.get("share", 1.0)
     if case.params.get("elsewhere"):
         if top_k > 1:
             ids[:, 0] = -1

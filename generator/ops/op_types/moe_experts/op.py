@@ -19,7 +19,7 @@ from generator.ops.op_types.moe_experts.inputs import (
 from generator.ops.op_types.moe_experts.relations import expert_relations
 from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -50,7 +50,7 @@ TOLERANCES = (
 # e2m1: sign, two bits of exponent, one of mantissa; 0 and 1 are subnormal
 _MAGNITUDES = [0.0, 0.5, *((1 + m / 2) * 2.0**e for e, m in product(range(3), (0, 1)))]
 # of a case's size: the most elements of the weights of experts that tokens choose
-_ELEMENTS = {"small": 30e6, "medium": 60e6, "large": 2500e6}
+_ELEMENTS = {"small": 30e6, LIMITS: 30e6, "medium": 60e6, "large": 2500e6}
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -65,6 +65,8 @@ def cases(definition: Definition) -> list[Case]:
         # clipped factors make inner values some 20 times the usual
         clipped = _case(definition, "clipped", "small", 2, std=6.0, gain=2.0**-4)
         found.append(clipped)
+    # the interface takes weights of any sum, not only those that a router makes
+    found.append(_case(definition, "weights-below-1", LIMITS, 3, share=0.625))
     return [*found, lengthened(found[2], "seq_len", 523)]
 
 
