@@ -5,7 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -287,3 +291,41 @@ def test_a_name_that_is_asked_for_is_called_as_the_definition_says(name: str) ->
     asking = [api for api, _ in routes_to(definition)]
     assert asking == [*definition.tag_values("fi_api")]
     assert [p for p in check_calls(definition) if p.rule == "route-interface"] == []
+
+
+def evaluator(root: Path, *, is_patched: bool) -> ModuleType:
+    """Return flashinfer-bench's evaluator of samplers, as installed or patched."""
+    installed = pytest.importorskip("flashinfer_bench.bench.evaluators.sampling")
+    path = root / "flashinfer_bench/bench/evaluators/sampling.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(Path(str(installed.__file__)).read_text())
+    if is_patched:
+        diff = ROOT / "docs/findings/sampling-from-logits.diff"
+        apply = ["git", "apply", "--unidiff-zero", str(diff)]
+        subprocess.run(apply, cwd=root, check=True, capture_output=True)
+    # what it imports lies beside it in its package
+    spec = spec_from_file_location(str(installed.__name__), path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_the_runner_samples_from_logits_too(tmp_path: Path, kind: str) -> None:
+    before, after = (
+        evaluator(tmp_path / str(is_patched), is_patched=is_patched)
+        for is_patched in (False, True)
+    )
+    name = f"top_k_top_p_sampling_from_{kind}_v128256"
+    definition = SimpleNamespace(inputs=build_findings.ours(name)["inputs"])
+    given = [torch.tensor([[0.0, 2.0, 1.0]])] * len(definition.inputs)
+    if kind == "probs":
+        assert after._probabilities(definition, given) is given[0]
+        return
+    with pytest.raises(KeyError, match="probs"):
+        before._get_input_by_name(definition, given, "probs")
+    torch.testing.assert_close(
+        after._probabilities(definition, given), given[0].softmax(-1)
+    )
