@@ -16,7 +16,7 @@ from generator.problems.messages import one_line
 @options.command()
 def replay(
     file: Path = options.argument(metavar="FILE", type=click.Path(path_type=Path)),
-    solution: Path | None = options.path(
+    mended: Path | None = options.path(
         "Ask this solution instead of the one that was refused.", metavar="FILE"
     ),
     dataset: Path = options.dataset,
@@ -41,7 +41,7 @@ def replay(
     failure = read_failure(file)
     opened = api.open_dataset(dataset)
     found = api.as_solution(
-        opened, failure["solution"] if solution is None else _read(solution)
+        opened, failure["solution"] if mended is None else _read(mended)
     )
     if found.definition != failure["definition"]:
         raise Failure(

@@ -21,7 +21,7 @@ _TABLE = Path("docs/generated/verification.md")
 
 @options.command()
 def verify(
-    dataset: Path = options.dataset,
+    choice: Choice = options.part,
     recorded: tuple[Path, ...] = options.path(
         "Save the results of this file, or of each *.jsonl and *.xml (JUnit) of this "
         "folder, in verification/ of the dataset; may be repeated.",
@@ -60,6 +60,10 @@ def verify(
     interface or constant, not another tag or description. Exit status 1 where a
     comparison failed.
     """
+    dataset = choice.dataset
+    if check or output or recorded:
+        why = "the page and the record are of the whole dataset"
+        options.drop(why, "--op-type", "--definition-name")
     if check:
         why = "--check goes with neither --record nor --format"
         options.drop(why, "--record", "--format", "--json")
@@ -80,6 +84,9 @@ def verify(
             return _verdict(table)
     if not results:
         table = _table(dataset, kept_runs(dataset), read_audits(dataset))
+    if choice.is_made:
+        _, files = choice.find()
+        table = table.of({file.name for file in files})
     _tell(table)
     report = verification_report(table)
     path = output or dataset / _TABLE

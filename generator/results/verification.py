@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,14 @@ class Verification:
     lines: tuple[VerificationLine, ...]
     unknown: tuple[str, ...]
     audits: tuple[AuditLine, ...] = ()
+
+    def of(self, names: Collection[str]) -> Verification:
+        """Return what is about these definitions, and the runs that this names."""
+        lines = tuple(line for line in self.lines if line.definition in names)
+        used = {id(line.run) for line in lines}
+        runs = tuple(run for run in self.runs if id(run) in used)
+        audits = tuple(line for line in self.audits if line.definition in names)
+        return Verification(runs, lines, (), audits)
 
     @property
     def failed(self) -> tuple[VerificationLine, ...]:

@@ -34,7 +34,7 @@ def test_a_refused_case_is_kept_and_runs_again(root: Path, tmp_path: Path) -> No
     # the mended one passes at that case
     mended = next(root.rglob("right.json"))
     status, out, _ = audit(
-        *(file, "--solution", mended, "--dataset", root, "--json"), command="replay"
+        *(file, "--mended", mended, "--dataset", root, "--json"), command="replay"
     )
     (again,) = json.loads(out)["solutions"]
     assert (status, again["verdict"], len(again["cases"])) == (0, "PASSED", 1)

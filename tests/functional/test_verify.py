@@ -117,6 +117,21 @@ def test_results_become_evidence_and_a_table_that_is_checked(root):
     assert "is not what the evidence gives" in drift.stderr
 
 
+def test_one_definition_is_shown_alone(root):
+    record(root, result("oracle", comparison(), sha256=digest(root)), machine=H200)
+    assert [row[0] for row in rows(verify(root))] == [NAME, OTHER]
+    assert [row[0] for row in rows(verify(root, "--definition-name", NAME))] == [NAME]
+    done = verify(root, "--definition-name", OTHER)
+    assert [row[0] for row in rows(done)] == [OTHER]
+    # a run that is about other definitions is not listed
+    assert "| R1 |" not in done.stdout
+    wrong = verify(root, "--definition-name", f"{NAME}x")
+    assert (status(wrong), "Did you mean" in wrong.stderr) == (2, True)
+    page = verify(root, "--definition-name", NAME, "--check")
+    assert status(page) == 2
+    assert "of the whole dataset: drop --definition-name" in page.stderr
+
+
 def test_a_definition_that_changed_is_stale(root):
     record(root, result("oracle", comparison(), sha256=digest(root)), machine=H200)
     (root / f"definitions/gemm/{NAME}.json").write_text("{}")
