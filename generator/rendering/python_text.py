@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from functools import lru_cache
 from unicodedata import ucd_3_2_0
 
 WIDTH = 88
 INDENT = "    "
+_DIRECTIVE = re.compile(r"[#\s]*(fmt|yapf|ruff|isort)\s*:")
 
 
 def comment(text: str, indent: str = "", width: int = WIDTH) -> str:
@@ -18,7 +20,9 @@ def comment(text: str, indent: str = "", width: int = WIDTH) -> str:
         wrapped = textwrap.wrap(
             shown, width - len(indent) - 2, break_on_hyphens=False
         ) or [""]
-        lines += [f"{indent}# {line}".rstrip() for line in wrapped]
+        # a line that a formatter obeys, such as fmt: on, is one no more
+        safe = (f"- {line}" if _DIRECTIVE.match(line) else line for line in wrapped)
+        lines += [f"{indent}# {line}".rstrip() for line in safe]
     return "\n".join(lines)
 
 
