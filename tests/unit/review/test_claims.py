@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from generator.evaluation.against import Time, claims_that_fail
+from dataclasses import replace
+from typing import Any
+
+from generator.evaluation.against import Time
 from generator.review.solutions import (
     OTHER_TIMES,
     Claim,
@@ -14,9 +17,16 @@ KEY = ("d", "a GPU", "s", "one")
 CLAIM = Claim("traces/a/x/d.jsonl", 3, "s", "one", "PASSED", "PASSED")
 
 
+def trace(milliseconds: float, hardware: str = "a GPU") -> dict[str, Any]:
+    evaluation = {
+        "environment": {"hardware": hardware},
+        "performance": {"latency_ms": milliseconds},
+    }
+    return {"solution": "s", "workload": {"uuid": "one"}, "evaluation": evaluation}
+
+
 def test_a_time_that_is_too_short_is_a_false_claim() -> None:
-    wrong = claims_that_fail({KEY: Time(1.0)}, {KEY: Time(2.0, 0.01)})
-    (found,) = contradicted([CLAIM], wrong)
+    found = contradicted(CLAIM, trace(1.0), "d", {KEY: Time(2.0, 0.01)})
     assert found.found == OTHER_TIMES
     assert found.is_false
     (line,) = EvaluatedChange("cuda", (), [found]).against
@@ -24,14 +34,17 @@ def test_a_time_that_is_too_short_is_a_false_claim() -> None:
 
 
 def test_a_time_within_the_spread_stands() -> None:
-    wrong = claims_that_fail({KEY: Time(1.9)}, {KEY: Time(2.0, 0.1)})
-    assert contradicted([CLAIM], wrong) == [CLAIM]
+    assert contradicted(CLAIM, trace(1.9), "d", {KEY: Time(2.0, 0.1)}) == CLAIM
+
+
+def test_a_time_of_other_hardware_is_not_compared() -> None:
+    of_another = trace(1.0, "another GPU")
+    assert contradicted(CLAIM, of_another, "d", {KEY: Time(2.0, 0.01)}) == CLAIM
 
 
 def test_a_wrong_value_is_not_covered_by_a_wrong_time() -> None:
-    wrong = claims_that_fail({KEY: Time(1.0)}, {KEY: Time(2.0)})
-    bad = Claim("f", 1, "s", "one", "PASSED", "INCORRECT_NUMERICAL", "x")
-    assert contradicted([bad], wrong) == [bad]
+    bad = replace(CLAIM, found="INCORRECT_NUMERICAL", why="x")
+    assert contradicted(bad, trace(1.0), "d", {KEY: Time(2.0)}) == bad
 
 
 def test_claims_of_one_reason_are_one_line() -> None:
