@@ -10,7 +10,7 @@ from generator.problems import Problem, Rule
 
 _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
-    rules.names rules.reference rules.static rules.torch_names rules.screen
+    rules.names rules.interface rules.reference rules.static rules.torch_names rules.screen
     rules.elsewhere rules.constants rules.domains rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.tag_claims rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes rules.route_calls
@@ -21,7 +21,8 @@ _PREFIXES: Mapping[str, str] = {
     "layout": "dataset- directory- path-",
     "files": "file- json- jsonl-",
     "schema": "schema- too-many-",
-    "definitions": "name- axis- input- constraint-syntax constraint-name loader-dtype",
+    "definitions": "name- axis- input- op- constraint-syntax constraint-name "
+    "loader-dtype",
     "reference": "reference-",
     "execute": "execute-",
     "constants": "constant-",

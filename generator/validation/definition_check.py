@@ -20,6 +20,7 @@ from generator.problems import Problem, in_file, limited
 from generator.rules import (
     domains,
     figures,
+    interface,
     loadable,
     proofs,
     route_calls,
@@ -123,6 +124,7 @@ def _of_definition(
         yield from resolve_constants(definition, spec)[1]
     yield from tags.check(definition)
     yield from tag_claims.check(definition)
+    yield from interface.check(definition)
     yield from domains.check(definition)
     yield from static.check(definition)
     yield from torch_names.check(definition)

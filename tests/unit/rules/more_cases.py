@@ -10,6 +10,7 @@ from tests.audits import AUDIT, audited, entry, write_audit
 from tests.unit.conftest import DEFINITION
 from tests.unit.rules.made import (
     PAGED,
+    PAGED_DEFINITION,
     SOLUTION_PATH,
     Break,
     paged,
@@ -137,6 +138,15 @@ LENGTHS = {"qo_indptr": [0, 2, 4], "kv_indptr": [0, 1, 2], "kv_indices": [0, 1]}
 EQUAL = [{**LENGTHS, "num_pages": n, "kv_last_page_len": [4, 4]} for n in (2, 3, 5, 9)]
 ONE = {"qo_indptr": [0, 1], "kv_indptr": [0, 1], "kv_indices": [0]}
 ALONE = [{**ONE, "num_pages": n, "kv_last_page_len": [4]} for n in (2, 3, 5, 9)]
+
+
+def _inputs(name: str, dtype: str) -> Break:
+    """Return what gives the causal paged definition an input of this name and dtype."""
+    tensor = {"shape": ["num_kv_indices"], "dtype": dtype}
+    inputs = {**PAGED_DEFINITION["inputs"], name: tensor}
+    return lambda d, w: paged(d, definition={"inputs": inputs})
+
+
 ASSERTS = RUN + "    _, k = A.shape\n    assert k == 5\n    return A\n"
 REFERENCE_BODY = DEFINITION["reference"].replace("alpha=1.0", "alpha, C")
 
@@ -265,6 +275,13 @@ MORE: dict[str, Case] = {
         "/axes/head_dim/value",
         None,
     ),
+    "op-interface": (
+        _inputs("kv_indices", "float32"),
+        PD,
+        "/inputs/kv_indices/dtype",
+        None,
+    ),
+    "op-unsupported": (_inputs("custom_mask", "bool"), PD, "/name", None),
     "reference-undefined-name": (
         lambda d, w: d.definition(
             reference="def run(A, B, alpha=1.0):\n    return A @ c\n"
