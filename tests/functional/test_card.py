@@ -113,6 +113,10 @@ def test_what_the_audit_found_is_in_the_card_while_it_is_true(root: Path) -> Non
     assert_consistent(root)
     write(root, FILE, {**DEFINITION, "description": "other"})
     card(root)
+    assert [row["caught_defects"] for row in rows(root, "definitions")] == [40]
+    reference = DEFINITION["reference"] + "# other\n"
+    write(root, FILE, {**DEFINITION, "reference": reference})
+    card(root)
     assert [row["caught_defects"] for row in rows(root, "definitions")] == [None]
     assert "40 / 42" not in (root / "README.md").read_text("utf-8")
     write(root, AUDIT, "{")

@@ -52,7 +52,7 @@ def without_tests(root: Path) -> None:
 def changed(root: Path) -> None:
     """Change the definition after it was tested."""
     text = json.loads((root / FILE).read_text())
-    put(root, FILE, json.dumps({**text, "description": "another text"}))
+    put(root, FILE, json.dumps({**text, "reference": text["reference"] + "# other\n"}))
     render(root)
 
 

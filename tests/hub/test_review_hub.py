@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from generator.rules.basis import basis_of_bytes
 from tests.functional.reviewed import answers, commit, git
 from tests.hub.commands import black_box, call, point_to
 from tests.hub.faults import Does, Fault, refuse
@@ -19,7 +20,6 @@ from tests.hub.published import (
     add,
     blob_path,
     definition,
-    digest,
     every_file,
     files_of,
     publish,
@@ -66,7 +66,8 @@ def propose(
 def evidence(name: str, text: bytes) -> bytes:
     """Return evidence that a text of a definition agreed with a kernel on a GPU."""
     source = {"verdict": "PASSED", "cases": 3}
-    entry = {"sha256": digest(text), "sources": {"flashinfer/fa2": source}}
+    basis = basis_of_bytes(text, FILE)
+    entry = {"sha256": basis, "sources": {"flashinfer/fa2": source}}
     machine = {"device": "cuda", "gpu": "NVIDIA H200"}
     run = {"date": "2026-11-21", "machine": machine, "definitions": {name: entry}}
     return json.dumps({"format": 1, "runs": [run]}).encode()

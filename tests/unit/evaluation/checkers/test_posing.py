@@ -171,7 +171,11 @@ def test_record_keeps_what_was_asked_before(subject: Planted) -> None:
     assert set(found.checkers) == {"gpu-mode", "kernelbench", "sol-execbench"}
     assert found.checkers["gpu-mode"].passes == ["eps missing"]
     file = root / file_of().path
-    file.write_text(file.read_text() + "\n")
+    text = json.loads(file.read_text())
+    file.write_text(json.dumps({**text, "description": "another text"}))
+    (found,) = known(root)
+    assert found.error == ""
+    file.write_text(json.dumps({**text, "reference": text["reference"] + "# other\n"}))
     (found,) = known(root)
     assert "another by now" in found.error
     (root / "verification/checkers.json").write_text(json.dumps({"definitions": [1]}))
