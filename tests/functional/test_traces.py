@@ -88,9 +88,13 @@ def test_traces_that_can_t_be_believed_make_the_status_1(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--dataset", "nowhere"], "There is no folder 'nowhere'."),
+        (
+            ["--dataset", "nowhere"],
+            f"There is no folder {str(Path('nowhere').absolute())!r}.",
+        ),
         (["--op-type", "gem"], "No op_type is named 'gem'. Did you mean 'gemm'?"),
     ],
+    ids=["dataset", "op_type"],
 )
 def test_wrong_use_is_one_line(root: Path, arguments: list[str], said: str) -> None:
     done = traces(root, *arguments)
