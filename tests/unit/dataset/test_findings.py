@@ -312,18 +312,25 @@ def evaluator(root: Path, *, is_patched: bool) -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize("kind", ["logits", "probs"])
-def test_the_runner_samples_from_logits_too(tmp_path: Path, kind: str) -> None:
+def sampled_from(kind: str) -> tuple[SimpleNamespace, list[torch.Tensor]]:
+    """Return a sampling definition and inputs of it, the first of which has figures."""
+    name = f"top_k_top_p_sampling_from_{kind}_v128256"
+    definition = SimpleNamespace(inputs=build_findings.ours(name)["inputs"])
+    return definition, [torch.tensor([[0.0, 2.0, 1.0]])] * len(definition.inputs)
+
+
+def test_the_runner_samples_from_probabilities_as_they_are(tmp_path: Path) -> None:
+    after = evaluator(tmp_path, is_patched=True)
+    definition, given = sampled_from("probs")
+    assert after._probabilities(definition, given) is given[0]
+
+
+def test_the_runner_samples_from_logits_too(tmp_path: Path) -> None:
     before, after = (
         evaluator(tmp_path / str(is_patched), is_patched=is_patched)
         for is_patched in (False, True)
     )
-    name = f"top_k_top_p_sampling_from_{kind}_v128256"
-    definition = SimpleNamespace(inputs=build_findings.ours(name)["inputs"])
-    given = [torch.tensor([[0.0, 2.0, 1.0]])] * len(definition.inputs)
-    if kind == "probs":
-        assert after._probabilities(definition, given) is given[0]
-        return
+    definition, given = sampled_from("logits")
     with pytest.raises(KeyError, match="probs"):
         before._get_input_by_name(definition, given, "probs")
     torch.testing.assert_close(
