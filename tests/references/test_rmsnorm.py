@@ -550,7 +550,7 @@ class TestFusedAddRmsnormQuantH5120(RmsnormTests):
 # 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
 # at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
 # write both in place. Solutions are installed as fused_add_rmsnorm_hhidden_size.
-# fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 # Tolerances:
 #   output        source              rtol   atol   NMSE     reason
 #   output        oracle              0.004  1e-06  1.6e-05  (1)
@@ -608,7 +608,7 @@ class TestFusedAddRmsnormResidualH7168(FusedAddRmsnormResidualBase):
 # 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
 # at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
 # write both in place. Solutions are installed as fused_add_rmsnorm_h4096.
-# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm, status:unverified
+# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 # Tolerances: as of reference_fused_add_rmsnorm_residual.
 def reference_fused_add_rmsnorm_residual_h4096():
     import torch
@@ -686,7 +686,7 @@ class TestFusedRmsnormSiluEps1em6H96(FusedRmsnormSiluEps1em6Base):
 # bfloat16 at the end. The sum, rounded to bfloat16, is the second output: calls of the
 # kernel write both in place. Solutions are installed as
 # gemma_fused_add_rmsnorm_hhidden_size.
-# fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm, status:unverified
+# fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
 # Tolerances: as of reference_fused_add_rmsnorm_residual.
 def reference_gemma_fused_add_rmsnorm_residual():
     import torch

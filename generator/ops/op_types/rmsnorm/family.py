@@ -139,7 +139,6 @@ def norm_spec(norm: Norm) -> Spec:
             *(f"model:{model}" for model in norm.models),
             *fused,
             f"fi_api:flashinfer.norm.{api}",
-            *(("status:unverified",) if norm.then == "residual" else ()),
         ),
         axes={
             "batch_size": Axis("Number of rows to normalise."),
