@@ -35,7 +35,8 @@ def _pretended(definition, inputs, backend):
     )
 
 '''
-_MARK = "\n# ---- the interfaces\n"
+# the op is declared of its functions, so these are replaced before
+_MARK = "\nOP = Op(\n"
 
 
 def pretend(folder: Path) -> Path:

@@ -172,7 +172,9 @@ def test_other_places_can_be_named(dataset, tmp_path):
 def test_tests_of_another_definition_are_not_recorded_with(dataset):
     path = dataset / "definitions" / "rmsnorm" / f"{NORM}.json"
     value = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps({**value, "description": "Changed."}), "utf-8")
+    path.write_text(
+        json.dumps({**value, "reference": value["reference"] + "\n# changed"}), "utf-8"
+    )
     done = record(dataset, "--op-type", "rmsnorm")
     assert done.returncode == 1
     assert "was not rendered from definitions/rmsnorm" in done.stdout
