@@ -35,7 +35,10 @@ def breaking(tmp_path_factory):
     run = "x = hidden_states.float()\n"
     text = replaced(definition["reference"], run, f"{_BREAK}{run}")
     root = tmp_path_factory.mktemp("breaking")
-    definitions = [decode(), norm(), {**definition, "reference": text}, norm(LATE)]
+    late = norm(LATE)
+    # a text of its own: definitions of one text lie together, before those of later ones
+    late["reference"] += "\n# late"
+    definitions = [decode(), norm(), {**definition, "reference": text}, late]
     return render(root, definitions)
 
 
