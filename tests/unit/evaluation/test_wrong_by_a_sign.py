@@ -1,4 +1,7 @@
-"""Solutions within every bound but one: what they return is larger, or shifted, throughout."""
+"""Solutions that are off in one direction: what they return is larger, or shifted, throughout.
+
+All but the activation's, whose bounds are its rounding, are within every other bound.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,18 @@ def larger(out: torch.Tensor) -> torch.Tensor:
     return out * 1.003
 
 
+def slightly_larger(out: torch.Tensor) -> torch.Tensor:
+    # rounded twice: the norm's error stays below what is allowed
+    return out * 1.0025
+
+
 def smaller(out: torch.Tensor) -> torch.Tensor:
     return out * 0.997
+
+
+def much_smaller(out: torch.Tensor) -> torch.Tensor:
+    # much more than a second rounding: a factor is named beside wrong elements
+    return out * 0.99
 
 
 def shifted(out: torch.Tensor) -> torch.Tensor:
@@ -52,9 +65,9 @@ def shifted(out: torch.Tensor) -> torch.Tensor:
         ("gqa_single_prefill_causal_h16_kv2_d256", larger),
         ("gqa_single_prefill_causal_h16_kv2_d256", smaller),
         ("gqa_paged_decode_h32_kv8_d128_ps64", larger),
-        ("allreduce_add_rmsnorm_tp2_h2048", larger),
+        ("allreduce_add_rmsnorm_tp2_h2048", slightly_larger),
         ("causal_conv1d_update_d4096_w4", shifted),
-        ("silu_and_mul_i512", smaller),
+        ("silu_and_mul_i512", much_smaller),
     ],
 )
 def test_what_is_off_in_one_direction_is_refused(name: str, change: Change) -> None:
