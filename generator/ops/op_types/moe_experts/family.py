@@ -15,6 +15,7 @@ from generator.ops.workloads.traffic import CHUNK, Step, batches
 
 CAPTURED = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
 MX_BLOCK = 32
+_DECODES = 128
 BF16, SCALED, MXFP4 = "moe_bf16", "moe_bf16_scaled_input", "moe_mxfp4"
 _KINDS = {
     BF16: (
@@ -37,7 +38,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Mixture:
-    """Name the constants of one definition; `ep` devices share the experts, `tp` a layer."""
+    """Name the constants of one definition; `ep` devices share the experts, `tp` a layer.
+
+    With `chunked` it has a workload of 8,192 tokens.
+    """
 
     kind: str
     model: str
@@ -47,20 +51,23 @@ class Mixture:
     intermediate: int
     ep: int = 1
     tp: int = 1
+    chunked: bool = False
 
 
+# experts and weights of 8,192 tokens are 64 KiB for each expert of a token: one definition
+# of each kind has them
 MIXTURES = (
     Mixture(BF16, "qwen3-30b-a3b", 8, 16, 2048, 768, 8),
-    Mixture(BF16, "qwen3-30b-a3b", 8, 128, 2048, 768),
+    Mixture(BF16, "qwen3-30b-a3b", 8, 128, 2048, 768, chunked=True),
     Mixture(BF16, "qwen3-235b-a22b", 8, 128, 4096, 1536),
     Mixture(BF16, "qwen3-next-80b-a3b", 10, 512, 2048, 512),
     Mixture(BF16, "mixtral-8x22b", 2, 8, 6144, 16384),
     Mixture(BF16, "glm-4.6", 8, 160, 5120, 1536),
-    Mixture(SCALED, "llama-4-scout", 1, 16, 5120, 1024, tp=8),
+    Mixture(SCALED, "llama-4-scout", 1, 16, 5120, 1024, tp=8, chunked=True),
     Mixture(SCALED, "llama-4-scout", 1, 16, 5120, 8192),
     Mixture(MXFP4, "gpt-oss-20b", 4, 4, 2880, 2880, 8),
     Mixture(MXFP4, "gpt-oss-20b", 4, 32, 2880, 2880),
-    Mixture(MXFP4, "gpt-oss-120b", 4, 128, 2880, 2880),
+    Mixture(MXFP4, "gpt-oss-120b", 4, 128, 2880, 2880, chunked=True),
 )
 
 
@@ -106,7 +113,7 @@ def mixture_spec(row: Mixture) -> Spec:
         captured_op_type="moe",
         structure=_structure,
         fits=_fits,
-        traffic=_served,
+        traffic=_served_in_chunks if row.chunked else _served,
     )
 
 
@@ -206,13 +213,17 @@ def _skewed(top_k: int, popular: Sequence[int], rng: random.Random) -> list[int]
 
 
 def _served(spec: Spec) -> Iterator[Step]:
+    """Yield a batch of decodes, whose loads are skewed."""
+    yield from batches("seq_len", _DECODES)
+
+
+def _served_in_chunks(spec: Spec) -> Iterator[Step]:
     """Yield a batch of decodes and a chunk of prefill, whose loads are skewed."""
-    yield from batches("seq_len", 128, CHUNK)
+    yield from batches("seq_len", _DECODES, CHUNK)
 
 
 def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
     """Return whether the experts of the tokens and their weights fit in a blob."""
     if isinstance(captured, Step):
-        # experts and weights of 8,192 tokens: 512 KiB with eight of them each
         return True
     return fits_a_blob(8 * captured.axes["seq_len"] * spec.const("top_k"))
