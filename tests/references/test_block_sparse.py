@@ -55,8 +55,8 @@ _BLOCKS = {
     "extreme-logits": ("small", 3, (2, 1)),
     "other-scale": ("small", 3, (1, 2)),
     "batch": ("medium", 9, (4, 1, 9, 0, 2)),
-    "many-rows": (LIMITS, 9, (8,) * 131),
-    "many-columns": (LIMITS, 131, (131, 5)),
+    "many-rows": (LIMITS, 9, (8,) * 1_034),
+    "many-columns": (LIMITS, 1_034, (1_034, 5)),
     "long": ("large", 64, tuple(range(1, 33))),
 }
 # block columns, and the positions of the queries
