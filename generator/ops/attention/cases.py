@@ -61,13 +61,18 @@ _FAR_KEYS = ((2, 131_100), (1, 1))
 _MANY, _FAR = "many-sequences", "far-past-limits"
 
 
+def _many_pages(page_size: int) -> int:
+    """Return the length of a sequence of 16 pages, the last half full."""
+    return 16 * page_size - page_size // 2
+
+
 def decode_cases(definition: Definition) -> list[Case]:
     """Return the decode cases over pages: one query a sequence."""
     page_size = definition.axes["page_size"]
     limits = {
         "past-limits": (LIMITS, _PAST_DECODE),
         _MANY: (LIMITS, (66_000, *[page_size] * 520)),
-        _FAR: (LIMITS, (16 * page_size,) * 520),
+        _FAR: (LIMITS, (_many_pages(page_size),) * 520),
     }
     lengths = {**_DECODE, **_at_window(definition), **limits}
     return [
@@ -113,7 +118,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
     limits = {
         "past-limits": (LIMITS, _PAST_PREFILL),
         _MANY: (LIMITS, (*_FAR_PREFILL, *[(1, page_size)] * 520)),
-        _FAR: (LIMITS, ((1, 16 * page_size),) * 520),
+        _FAR: (LIMITS, ((1, _many_pages(page_size)),) * 520),
     }
     return [
         _in_pool(
