@@ -83,8 +83,10 @@ def instance(
     kind = name.partition("_topk")[0]
     if kind not in _KINDS:
         return None
-    mixture = Mixture(kind, model, *(sizes[token] for token in ("topk", "e", "h", "i")))
-    return mixture_spec(mixture)
+    top_k, experts, hidden, intermediate = (
+        sizes[token] for token in ("topk", "e", "h", "i")
+    )
+    return mixture_spec(Mixture(kind, model, top_k, experts, hidden, intermediate))
 
 
 def mixture_spec(row: Mixture) -> Spec:
