@@ -85,7 +85,7 @@ def cases(definition: Definition) -> list[Case]:
         "past-limits": (LIMITS, (40,) * 33),
         "batch": ("large", (k, *many)),
     }
-    sizes = {"batch": 32 * k, "one-chosen": 40, "past-limits": 264_000}
+    sizes = {"batch": 32 * k, "one-chosen": 40, "past-limits": 530_000}
     return [
         _case(name, size, counts, sizes.get(name, k + k // 8), page)
         for name, (size, counts) in found.items()

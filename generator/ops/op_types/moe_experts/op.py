@@ -67,7 +67,7 @@ def cases(definition: Definition) -> list[Case]:
         found.append(clipped)
     # the interface takes weights of any sum, not only those that a router makes
     found.append(_case(definition, "weights-below-1", LIMITS, 3, share=0.625))
-    return [*found, lengthened(found[2], "seq_len", 523)]
+    return [*found, lengthened(found[2], "seq_len", 4_109)]
 
 
 def _case(

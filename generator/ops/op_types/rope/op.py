@@ -111,9 +111,9 @@ def cases(definition: Definition) -> list[Case]:
 
 def _past_limits(rows: int) -> Case:
     """Return the case of many tokens, heads and positions, the last one first."""
-    positions = tuple((rows - 1 - 251 * token) % rows for token in range(523))
+    positions = tuple((rows - 1 - 251 * token) % rows for token in range(2_059))
     return Case(
-        "past-limits", LIMITS, _axes(523, 66, 9, rows), {"positions": positions}
+        "past-limits", LIMITS, _axes(2_059, 66, 9, rows), {"positions": positions}
     )
 
 

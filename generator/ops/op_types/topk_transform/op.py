@@ -38,7 +38,7 @@ def cases(definition: Definition) -> list[Case]:
     k, page = definition.axes["k"], definition.constants.get("page_size", 1)
     ragged = tuple(Stream("top-k lengths").integers(1, 5 * k, 12))
     long = tuple(Stream("long top-k lengths").integers(1, 16 * k, 24))
-    past = (8_300, *[k + 5] * 130)
+    past = (33_000, *[k + 5] * 130)
     near = (k + 1, k + 3 * page + 7, 2 * k)
     return [
         score_case(definition, "one-token", "small", (1,)),
