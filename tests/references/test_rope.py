@@ -113,6 +113,7 @@ def cases(definition: Definition) -> list[Case]:
         _case("one-head-each", "small", 1, 1, 300, [299, 7, 7, 150]),
         Case("batch", "medium", _axes(67, 48, 8, 4096)),
         _past_limits(_POSITIONS if "pos_ids" in names else (1 << 17) + 28),
+        _many_tokens(),
         Case("long-batch", "large", _axes(8192, 48, 8, 196_608)),
     ]
     if "q_weight" in names:
@@ -128,11 +129,18 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def _past_limits(rows: int) -> Case:
-    """Return the case of many tokens, heads and positions, the last one first."""
-    positions = tuple((rows - 1 - 251 * token) % rows for token in range(2_059))
+    """Return the case of many heads and positions, the last one first."""
+    positions = tuple((rows - 1 - 251 * token) % rows for token in range(523))
     return Case(
-        "past-limits", LIMITS, _axes(2_059, 66, 9, rows), {"positions": positions}
+        "past-limits", LIMITS, _axes(523, 66, 9, rows), {"positions": positions}
     )
+
+
+def _many_tokens() -> Case:
+    """Return the case of more than 2,048 tokens, of few heads."""
+    rows, tokens = _POSITIONS, 2_059
+    positions = [(rows - 1 - 251 * token) % rows for token in range(tokens)]
+    return _case("many-tokens", LIMITS, 3, 2, rows, positions)
 
 
 def _axes(tokens: int, qo_heads: int, kv_heads: int, positions: int) -> dict[str, int]:
