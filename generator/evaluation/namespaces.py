@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +55,13 @@ def enter(how: Mapping[str, Any]) -> None:
     _mount("none", "/", None, _REC | _PRIVATE)
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     size = f"size={how['bytes']},nr_inodes={how['entries']},mode=1777"
+    libraries = _below("/tmp")
     _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, size)
+    for path, opened in libraries.items():
+        # an environment that lies in /tmp is still there, and can't be written to
+        os.makedirs(path)
+        _mount(f"/proc/self/fd/{opened}", path, None, _BIND | _REC)
+        os.close(opened)
     os.mkdir("/tmp/shm")
     os.chmod("/tmp/shm", 0o1777)
     _mount("/tmp/shm", "/dev/shm", None, _BIND)
@@ -69,6 +76,16 @@ def enter(how: Mapping[str, Any]) -> None:
     for folder in _FOLDERS:
         os.mkdir(folder, 0o700)
     os.chdir(WORK)
+
+
+def _below(folder: str) -> dict[str, int]:
+    """Return path → descriptor of the folders of libraries that lie below a folder."""
+    found: dict[str, int] = {}
+    for path in sorted({os.path.realpath(p) for p in (sys.prefix, *sys.path)}):
+        inside = any(path.startswith(f"{known}/") for known in found)
+        if path.startswith(f"{folder}/") and not inside and os.path.isdir(path):
+            found[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    return found
 
 
 def filter_calls(program: bytes) -> None:
