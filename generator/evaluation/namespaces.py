@@ -80,12 +80,12 @@ def enter(how: Mapping[str, Any]) -> None:
 
 def _below(folder: str) -> dict[str, int]:
     """Return path → descriptor of the folders of libraries that lie below a folder."""
-    found: dict[str, int] = {}
+    opened: dict[str, int] = {}
     for path in sorted({os.path.realpath(p) for p in (sys.prefix, *sys.path)}):
-        inside = any(path.startswith(f"{known}/") for known in found)
+        inside = any(path.startswith(f"{known}/") for known in opened)
         if path.startswith(f"{folder}/") and not inside and os.path.isdir(path):
-            found[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    return found
+            opened[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    return opened
 
 
 def filter_calls(program: bytes) -> None:
