@@ -98,12 +98,12 @@ def test_wrong_condition_is_wrong_usage(options: tuple[str, ...], said: str) -> 
 def test_case_without_memory_is_out_of_memory_and_the_next_is_judged(
     tmp_path: Path,
 ) -> None:
+    # one row is asked whatever the secret draws
     source = run(
-        "if x.shape[0] in ASKED: torch.ones(1 << 30, dtype=torch.float64)\n"
-        "ASKED.append(x.shape[0]) if not ASKED else None\n"
+        "torch.ones(1 << 30, dtype=torch.float64) if x.shape[0] == 1 else None\n"
         "return norm(x, weight)"
     )
-    greedy = Planted("greedy", "batch", f"{source}\nASKED = []\n", "")
+    greedy = Planted("greedy", "batch", source, "")
     python = run(
         "bytearray(3 << 30) if x.shape[0] == 1 else None\nreturn norm(x, weight)"
     )
