@@ -23,7 +23,7 @@ from generator.rules.basis import basis_in
 
 _WORK = "generator.evaluation.checkers.task:check"
 _SECONDS = 900.0
-_STALE = "its file is another by now: run trace-dataset audit --checker … --record"
+_STALE = "its text is another by now: run trace-dataset audit --checker … --record"
 _FIX = "Take the file from git, or delete it and run trace-dataset audit --checker … --record."
 
 
