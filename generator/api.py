@@ -289,13 +289,19 @@ class Evaluator:
 
 def require_sandbox(device: str = "cpu") -> None:
     """Raise Failure where solutions can't run here, with what is missing."""
-    from generator.evaluation.environment import why_no_cuda
     from generator.execution.sandbox import refusal
+
+    require_device(device)
+    if reason := refusal():
+        raise Failure(f"{_NOT_RUN}: {one_line(reason)}.")
+
+
+def require_device(device: str) -> None:
+    """Raise Failure where CUDA is asked for and can't be used, with what is missing."""
+    from generator.evaluation.environment import why_no_cuda
 
     if device == "cuda" and (lacks := why_no_cuda()):
         raise Failure(f"--device cuda: {one_line(lacks)}.")
-    if reason := refusal():
-        raise Failure(f"{_NOT_RUN}: {one_line(reason)}.")
 
 
 def read_solutions(

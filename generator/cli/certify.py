@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from generator.api import require_device
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.evaluate import chosen_conditions
@@ -20,8 +21,7 @@ from generator.cli.output import (
     status_of,
     write_files,
 )
-from generator.problems import Failure
-from generator.problems.messages import one_line, plural
+from generator.problems.messages import plural
 
 _PROVIDERS = ("flashinfer", "sglang", "pytorch")
 _NEEDED = ("torch", "numpy")
@@ -95,12 +95,10 @@ def certify(
             say(f"{path}: {plural(len(names), 'definition')} recorded")
         return show(certificate(current(dataset)), form)
     require_modules("Certifying needs", _NEEDED)
-    from generator.evaluation.environment import why_no_cuda
     from generator.execution.definition_task import Keeping, run_task
     from generator.execution.gpus import visible_gpus
 
-    if device == "cuda" and (lacks := why_no_cuda()):
-        raise Failure(f"--device cuda: {one_line(lacks)}.")
+    require_device(device)
     if output is not None:
         check_writable(output.parent)
     gpus: tuple[str, ...] = ()

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from generator.api import require_device
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import progress, say, show, write_files
 from generator.problems import Failure
-from generator.problems.messages import one_line, plural
+from generator.problems.messages import plural
 
 _GEOMETRIES = [
     "tiny",
@@ -105,11 +106,7 @@ def parity(
     from generator.results.evidence import record as keep
 
     found, _ = Choice(dataset).find()
-    if device == "cuda":
-        from generator.evaluation.environment import why_no_cuda
-
-        if lacks := why_no_cuda():
-            raise Failure(f"--device cuda: {one_line(lacks)}.")
+    require_device(device)
     chosen = [one for one in _LEVELS if one in levels or "all" in levels]
     question = Question(
         chosen,

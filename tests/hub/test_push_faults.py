@@ -378,21 +378,19 @@ def test_a_server_that_repeats_the_token_is_not_quoted(push: Push, hub: Hub) -> 
     assert "signature" not in err
 
 
-def test_an_address_that_answers_nothing(
-    push: Push, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+
+
+def test_an_address_that_answers_nothing(push: Push, hub: Hub, nobody: None) -> None:
     _, _, err = push(status=2)
     assert "The connection to" in err.splitlines()[-1]
 
 
 def test_a_dry_run_without_the_hub_lists_what_is_here(
-    repository: Repository,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    repository: Repository, root: Path, nobody: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     chosen = ("--repo", REPO, "--dataset", root, "--definition-name", NAME)
     status, out, err = call(capsys, "push", *chosen)
     assert status == 0, err

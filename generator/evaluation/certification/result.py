@@ -84,11 +84,7 @@ def kept(dataset: Path) -> dict[str, Certified]:
 
 def current(dataset: Path) -> list[Certified]:
     """Return what is kept of definitions as they are now."""
-    return [
-        one
-        for one in kept(dataset).values()
-        if is_file(dataset, one.path) and basis_in(dataset, one.path) == one.sha256
-    ]
+    return [one for one in kept(dataset).values() if _is_current(dataset, one)]
 
 
 def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
@@ -100,9 +96,7 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
         values = kept(dataset)
         names = []
         for one in found:
-            is_its = is_file(dataset, one.path)
-            is_its = is_its and basis_in(dataset, one.path) == one.sha256
-            if one.error or not one.kernels or not is_its:
+            if one.error or not one.kernels or not _is_current(dataset, one):
                 continue
             before = values.get(one.definition)
             same = before is not None and before.sha256 == one.sha256
@@ -123,6 +117,11 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
         text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
         write_below(dataset, CONDITIONS_KEPT, text.encode("ascii"))
     return names
+
+
+def _is_current(dataset: Path, one: Certified) -> bool:
+    """Return whether the dataset has the definition as it was asked."""
+    return is_file(dataset, one.path) and basis_in(dataset, one.path) == one.sha256
 
 
 def _plain(one: Certified) -> dict[str, Any]:
