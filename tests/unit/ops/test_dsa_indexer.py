@@ -16,6 +16,7 @@ from generator.ops.op_types.dsa_paged.indexer import (
     unpacked,
     visible_ids,
 )
+from generator.ops.op_types.dsa_paged.sglang_logits import logits_deep_gemm
 from kernel_judge.obstacle import Unavailable
 from tests.builders import (
     cases_of,
@@ -229,4 +230,4 @@ def test_deep_gemm_is_asked_only_where_it_is_installed(monkeypatch):
 def test_a_deep_gemm_that_does_not_load_is_a_reason_to_skip(monkeypatch):
     monkeypatch.setitem(sys.modules, "deep_gemm", None)
     with pytest.raises(Unavailable, match="deep_gemm: import failed"):
-        dsa_paged._logits_deep_gemm(inputs_of("one-token"))
+        logits_deep_gemm(inputs_of("one-token"))
