@@ -104,8 +104,10 @@ def _own_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mask = torch.zeros(hidden.shape, dtype=q.dtype).masked_fill(hidden, lowest)
     heads = (part.transpose(0, 1)[None] for part in (q, k, v))
     scaling = site.attention.scaling
+    cap = getattr(site.attention, "attn_logit_softcapping", None)
+    more = {"softcap": cap} if cap else {}
     attended: Tensor = site.subject.attend(
-        site.attention, *heads, mask[None, None], scaling=scaling
+        site.attention, *heads, mask[None, None], scaling=scaling, **more
     )[0]
     return attended[0].flatten(1)
 

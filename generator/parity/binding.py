@@ -120,13 +120,18 @@ class Binder:
             yield role, (stage.needs + ending, 64)
         if stage.needs == "attention":
             window = self.config.count("sliding_window")
-            words = f", window of {window}" if kind == "sliding_attention" else ""
+            is_windowed = kind == "sliding_attention" or not self._has_whole()
+            words = f", window of {window}" if is_windowed else ""
             yield "ragged", (_ATTENTION["ragged"].format(words), 64)
             for role, module in list(_ATTENTION.items())[1:]:
                 for size in PAGE_SIZES:
                     yield f"{role}@{size}", (module.format(words), size)
         elif stage.kind not in _RECURRENT:
             yield "", (stage.needs, 64)
+
+    def _has_whole(self) -> bool:
+        """Return whether a layer of the model attends to the whole sequence."""
+        return any(need.module == "decode" for need in self.needs[64])
 
     def _share(self, module: str, page_size: int, shares: int) -> Bound | None:
         """Return the dataset's definition of one GPU among several, None without one."""

@@ -36,6 +36,7 @@ ROUNDINGS: Mapping[str, int] = {
     "eager_attention": 7,
     "activation": 3,
     "add": 1,
+    "softcap": 3,
     "latent_norm": 3,
     "latent_rope": 4,
     # the query and the output pass one more product each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -54,15 +55,24 @@ def linear(site: Site, x: Tensor) -> list[Tensor]:
     """Multiply by the weights of one or several modules, fused by rows."""
     modules = site.modules
     if site.call is None:
-        return [functional.linear(x, m.weight, m.bias) for m in modules]
+        whole = [functional.linear(x, m.weight, m.bias) for m in modules]
+        return _unpacked(site, whole)
     fused = torch.cat([m.weight for m in modules])
     product = site.call(A=x, B=fused)["C"]
     parts = torch.split(product, [len(m.weight) for m in modules], dim=1)
     biases = [getattr(m, "bias", None) for m in modules]
-    return [
+    whole = [
         part if bias is None else part + bias
         for part, bias in zip(parts, biases, strict=True)
     ]
+    return _unpacked(site, whole)
+
+
+def _unpacked(site: Site, products: list[Tensor]) -> list[Tensor]:
+    """Return the parts of a product, where one module has several in its weight."""
+    if len(products) > 1:
+        return products
+    return site.subject.unpacked(site.at, products[0])
 
 
 def router(site: Site, x: Tensor) -> list[Tensor]:
@@ -95,15 +105,22 @@ def activation(site: Site, gate: Tensor, up: Tensor) -> list[Tensor]:
     """Activate the gate and multiply it by the up projection."""
     (module,) = site.modules
     if site.call is None:
-        return [module.act_fn(gate) * up]
+        return [_activated(module, gate) * up]
     return [*site.call(input=torch.cat((gate, up), dim=1)).values()]
+
+
+def _activated(module: Any, x: Tensor) -> Tensor:
+    """Return what the activation of an MLP makes of values."""
+    function = getattr(module, "act_fn", None) or module.activation_fn
+    activated: Tensor = function(x)
+    return activated
 
 
 def ungated(site: Site, up: Tensor) -> list[Tensor]:
     """Activate the up projection of an MLP without a gate."""
     (module,) = site.modules
     if site.call is None:
-        return [module.act_fn(up)]
+        return [_activated(module, up)]
     return [*site.call(input=up).values()]
 
 
@@ -123,12 +140,17 @@ def latent_rope(site: Site, q: Tensor, kv: Tensor) -> list[Tensor]:
 def routing(site: Site, logits: Tensor, y: Tensor) -> list[Tensor]:
     """Choose experts: weights by expert, 0 for those that are not chosen."""
     (module,) = site.modules
+    bias = getattr(module, "e_score_correction_bias", None)
+    if bias is None:
+        # MiniMax's stands beside its router
+        block = site.subject.module(site.at.rpartition(".")[0], site.layer)
+        bias = getattr(block, "e_score_correction_bias", None)
     if site.call is None:
         _, weights, experts = module(y)
     else:
         found = site.call(
             router_logits=logits,
-            bias=getattr(module, "e_score_correction_bias", None),
+            bias=bias,
             routed_scaling_factor=getattr(module, "routed_scaling_factor", 1.0),
         )
         weights, experts = found.values()
@@ -157,6 +179,12 @@ def add(site: Site, residual: Tensor, branch: Tensor) -> list[Tensor]:
     return [residual + branch]
 
 
+def softcap(site: Site, logits: Tensor) -> list[Tensor]:
+    """Bound the last logits smoothly; no definition does it alone."""
+    cap = site.subject.config.final_logit_softcapping
+    return [torch.tanh(logits / cap) * cap]
+
+
 KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "embedding": embedding,
     "norm": norm,
@@ -166,6 +194,7 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "attention": attention,
     "activation": activation,
     "add": add,
+    "softcap": softcap,
     "latent_norm": latent_norm,
     "latent_rope": latent_rope,
     "latent_attention": latent_attention,

@@ -287,8 +287,8 @@ def forward(run: Run) -> Found:
     own = truth if run.is_exact else run.own.capture(run.tokens)
     run.chain.chosen()
     logits, stream = run.chain.forward(run.tokens)
-    expected = truth.values("lm_head", None)[0]
-    theirs = own.values("lm_head", None)[0]
+    expected = truth.logits
+    theirs = own.logits
     rows = steady(len(logits), run.chain.chosen(), own.choices, truth.choices)
     found: Found = {"growth": [], "top1": _top1(logits, theirs)}
     for index, h in enumerate(stream):

@@ -50,6 +50,17 @@ class Subject:
         types = getattr(self.config, "layer_types", None)
         return types[layer] if types else ""
 
+    def unpacked(self, path: str, value: Tensor) -> list[Tensor]:
+        """Return the parts of what a module returns that has several in one weight."""
+        name = path.rpartition(".")[2]
+        if name == "qkv_proj":
+            text = self.config
+            dim = getattr(text, "head_dim", None)
+            dim = dim or text.hidden_size // text.num_attention_heads
+            query, kv = text.num_attention_heads * dim, text.num_key_value_heads * dim
+            return list(torch.split(value, [query, kv, kv], dim=1))
+        return list(value.chunk(2, dim=1)) if name == "gate_up_proj" else [value]
+
     @property
     def pairs_neighbours(self) -> bool:
         """Return whether RoPE turns a dimension with its neighbour."""
@@ -88,7 +99,12 @@ class Subject:
     def is_eager(self) -> bool:
         """Return whether attention is transformers' own code, operation by operation."""
         attention = getattr(self.layers[0], "self_attn", None)
-        return self.model.dtype == torch.float32 or hasattr(attention, "sinks")
+        return (
+            self.model.dtype == torch.float32
+            or hasattr(attention, "sinks")
+            # sdpa has no soft cap of the logits
+            or bool(getattr(attention, "attn_logit_softcapping", None))
+        )
 
     @cached_property
     def attend(self) -> Callable[..., Any]:
@@ -111,7 +127,7 @@ class Subject:
 
     def capture(self, tokens: Tensor) -> Capture:
         """Run one forward and keep what every module is given and returns."""
-        found = Capture(len(tokens))
+        found = Capture(len(tokens), self)
         with torch.no_grad(), ExitStack() as stack:
             for path, module in self.model.named_modules():
                 hook = module.register_forward_hook(found.hook(path), with_kwargs=True)
@@ -123,7 +139,8 @@ class Subject:
                 stack.callback(enter.remove)
             stack.enter_context(self.attending(found.function))
             chosen = stack.enter_context(self.choosing())
-            self.model(input_ids=tokens[None], use_cache=False)
+            returned = self.model(input_ids=tokens[None], use_cache=False)
+        found.logits = returned.logits[0]
         found.choices = chosen
         prefixes = {id(m): path for path, m in self.model.named_modules()}
         found.prefixes = [prefixes[id(layer)] for layer in self.layers]
@@ -180,8 +197,10 @@ def _seen(
 class Capture:
     """What modules were given and returned, as matrices of one row a token."""
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, subject: Subject) -> None:
         self.length = length
+        self.subject = subject
+        self.logits = torch.empty(0)
         self.given: dict[str, Any] = {}
         self.returned: dict[str, Any] = {}
         self.arguments: list[Mapping[str, Any]] = []
@@ -218,8 +237,10 @@ class Capture:
         """Return the matrices seen at a place of a recipe.
 
         `PATH<` is what a module was given, `PATH+` the choice of a router, `.` is the
-        layer.
+        layer, and `logits` are those of the model.
         """
+        if place == "logits":
+            return [self.logits]
         if place in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
             if place == "convolution":
@@ -238,7 +259,8 @@ class Capture:
         if place.endswith("+"):
             logits, weights, experts = whole
             return [dense(weights, experts, logits.shape[-1])]
-        return [self._rows(v) for v in whole if isinstance(v, Tensor)]
+        every = [self._rows(v) for v in whole if isinstance(v, Tensor)]
+        return self.subject.unpacked(place, every[0]) if len(every) == 1 else every
 
     def _rows(self, value: Tensor) -> Tensor:
         """Return a value as a matrix of one row a token."""

@@ -25,7 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("GEN_TESTS_TRANSFORMERS", ROOT / ".transformers"))
 DENSE = ("llama", "qwen3", "gemma3")
 HYBRID = ("qwen3-next", "nemotron-h")
-FAMILIES = (*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3", *HYBRID)
+LIKE_LLAMA = ("mistral", "qwen2", "phi3", "gemma2")
+MIXED = ("mixtral", "glm4-moe", "minimax-m2")
+FAMILIES = (
+    *(*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3"),
+    *(*HYBRID, *LIKE_LLAMA, *MIXED),
+)
 QUICK = ("stage", "layer", "forward", "decode")
 STEPS = 5
 LENGTHS = (1, 33, 64)
