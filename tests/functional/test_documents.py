@@ -73,7 +73,12 @@ def test_shown_python_is_in_the_rendered_file() -> None:
 
 def test_the_table_of_op_types_is_up_to_date() -> None:
     assert build_pages.readme() == README
-    assert len(README) <= 10_000
+
+
+def test_the_readme_is_read_in_some_minutes() -> None:
+    head, _, rest = README.partition(build_pages.START)
+    # the table has a row for each op_type, and grows with them
+    assert len(head) + len(rest.partition(build_pages.END)[2]) <= 6_700
 
 
 def test_test_names_are_the_harness_s() -> None:
