@@ -28,10 +28,9 @@ from generator.evaluation.certification.result import current
 from generator.evaluation.checkers.report import checkers_report
 from generator.evaluation.checkers.result import known
 from generator.hub.card import CARD, card_files
-from generator.models.config import load, names
-from generator.models.coverage import coverage, coverage_page
-from generator.models.page import coverage_html
-from generator.models.parallel import Deployment
+from generator.models.config import names
+from generator.models.page import coverage_html, coverage_page
+from generator.models.survey import survey
 from generator.ops.registry import op_packages
 from generator.reports import printed
 from generator.results.audits import read_audits
@@ -75,10 +74,7 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
     audits, found = read_audits(ROOT), discover_definitions(ROOT)
     table = table_of(ROOT, found, kept_runs(ROOT), audits)
     sources = agreed(table.lines)
-    models = {
-        name: coverage(load(name), Deployment(), ROOT, found, sources)
-        for name in names()
-    }
+    models = {name: survey(name, ROOT, found, sources) for name in names()}
     return {
         rules_page.PAGE: rules_page.page(),
         "README.md": readme(),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -230,46 +228,3 @@ def _payload(
             for entry in covered
         ],
     }
-
-
-_PAGE = """# Models and their definitions
-
-What each model whose figures are here needs on one GPU, tp 1 and pages of 64, and how far
-this dataset covers it. [coverage.html](coverage.html) has the same module by module, with a
-search; [models.md](../models.md) explains the states. Written by
-`python tools/build_pages.py`. Don't edit.
-
-"""
-
-
-def coverage_page(models: Mapping[str, list[Covered]]) -> str:
-    """Return Markdown: a row a model, then what no family makes, most wanted first."""
-    states = [state for state in State if state is not State.OTHER]
-    lines = [_PAGE, _line("model", "definitions", *(s.value for s in states))]
-    lines.append(_line("---", *["---:"] * (len(states) + 1)))
-    wanted: dict[tuple[str, str], list[str]] = {}
-    for name, covered in models.items():
-        counts = Counter(entry.state for entry in covered)
-        lines.append(_line(name, len(covered), *(counts[s] or "" for s in states)))
-        for entry in covered:
-            if entry.state is State.NO_FAMILY:
-                key = (entry.need.op_type, _kind(entry.need.name))
-                wanted.setdefault(key, [])
-                if name not in wanted[key]:
-                    wanted[key].append(name)
-    if not wanted:
-        return "".join(lines)
-    lines.append("\n## What no family makes yet\n\n")
-    lines += [_line("op_type", "kind", "models"), _line("---", "---", "---")]
-    for (op_type, kind), names in sorted(wanted.items(), key=lambda i: -len(i[1])):
-        lines.append(_line(op_type, f"`{kind}`", ", ".join(names)))
-    return "".join(lines)
-
-
-def _line(*cells: object) -> str:
-    return f"| {' | '.join(str(cell) for cell in cells)} |\n"
-
-
-def _kind(name: str) -> str:
-    """Return a definition's name without its numbers: of `gemm_n64_k32`, `gemm`."""
-    return re.sub(r"_(?:[a-z]+|eps_1em)\d+(?=_|$)", "", name)

@@ -1,0 +1,59 @@
+"""Each model at each parallelism: what one GPU runs there, and how far it is covered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from generator.dataset.paths import Discovered
+from generator.models.config import load
+from generator.models.coverage import Covered, coverage
+from generator.models.parallel import Deployment
+from generator.problems import Failure
+
+_TENSOR, _EXPERT = "tp 8", "tp 8, ep 8"
+COLUMNS: Mapping[str, Deployment] = {
+    "tp 1": Deployment(),
+    "tp 2": Deployment(tp=2),
+    "tp 4": Deployment(tp=4),
+    _TENSOR: Deployment(tp=8),
+    _EXPERT: Deployment(tp=8, ep=8),
+}
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What a model needs in a column, or why it is refused there.
+
+    A model without experts has no column with `ep`.
+    """
+
+    covered: Mapping[str, Sequence[Covered]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def missing(self, column: str) -> list[Covered]:
+        """Return what has no definition in a column."""
+        return [e for e in self.covered[column] if not e.state.is_there]
+
+
+def survey(
+    name: str, root: Path, found: Discovered, agreed: Mapping[str, Iterable[str]]
+) -> Surveyed:
+    """Return how far a model is covered in each column; arguments as of `coverage`."""
+    covered: dict[str, Sequence[Covered]] = {}
+    refused: dict[str, str] = {}
+    for column, deployment in COLUMNS.items():
+        try:
+            config = load(name)
+            covered[column] = coverage(config, deployment, root, found, agreed)
+        except Failure as failure:
+            refused[column] = str(failure)
+    answers = [
+        [entry.need.name for entry in covered[column]] if column in covered else None
+        for column in (_TENSOR, _EXPERT)
+    ]
+    if answers[0] == answers[1]:
+        for table in (covered, refused):
+            table.pop(_EXPERT, None)
+    return Surveyed(covered, refused)
