@@ -38,7 +38,7 @@ class Surveyed:
 
 
 def survey(
-    name: str, root: Path, found: Discovered, agreed: Mapping[str, Iterable[str]]
+    name: str, root: Path, discovered: Discovered, agreed: Mapping[str, Iterable[str]]
 ) -> Surveyed:
     """Return how far a model is covered in each column; arguments as of `coverage`."""
     covered: dict[str, Sequence[Covered]] = {}
@@ -46,7 +46,7 @@ def survey(
     for column, deployment in COLUMNS.items():
         try:
             config = load(name)
-            covered[column] = coverage(config, deployment, root, found, agreed)
+            covered[column] = coverage(config, deployment, root, discovered, agreed)
         except Failure as failure:
             refused[column] = str(failure)
     answers = [

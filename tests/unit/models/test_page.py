@@ -42,9 +42,9 @@ MODELS = {
 
 def data(html: str) -> Any:
     """Return what the page's script reads."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
-    assert found
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
+    assert match
+    return json.loads(match[1])
 
 
 def rows(html: str) -> dict[str, list[tuple[str, str, str]]]:
