@@ -32,7 +32,13 @@ def validate(
     ),
     form: str = options.form(),
     execute: bool = options.flag(
-        "Call each reference once on small inputs, in a sandbox; needs torch."
+        "Call each reference on small inputs and at workloads, in a sandbox; needs torch."
+    ),
+    workloads: str = options.value(
+        "With --execute: compare each reference with its op's oracle at none of the "
+        "workloads, at those that fit (64 MiB and a second of the CPU each), or at all.",
+        ("none", "fit", "all"),
+        default="fit",
     ),
     trust: bool = options.trust,
     notes: bool = options.notes,
@@ -43,7 +49,7 @@ def validate(
 
     These are workloads, solutions, traces, tensors, recordings and evidence. Without --execute, no code of the dataset runs.
     """
-    options.only_with("--execute", "--trust")
+    options.only_with("--execute", "--trust", "--workloads")
     from generator import api
     from generator.validation.validate import validation_report
 
@@ -58,7 +64,9 @@ def validate(
         rules=asked,
         config=config,
         jobs=jobs,
-        more=partial(_executed, trust=trust, jobs=jobs) if execute else api.nothing,
+        more=partial(_executed, workloads=workloads, trust=trust, jobs=jobs)
+        if execute
+        else api.nothing,
     )
     report = validation_report(
         checked.problems,
@@ -71,7 +79,9 @@ def validate(
     return show(report, form)
 
 
-def _executed(plan: ValidationPlan, trust: bool, jobs: int) -> tuple[Problem, ...]:
+def _executed(
+    plan: ValidationPlan, workloads: str, trust: bool, jobs: int
+) -> tuple[Problem, ...]:
     """Call the references of definitions that can be rendered; return the Problems."""
     from generator.execution.sandbox import warnings
     from generator.rules.catalogue import is_blocked
@@ -89,4 +99,12 @@ def _executed(plan: ValidationPlan, trust: bool, jobs: int) -> tuple[Problem, ..
         if definition is not None and not is_blocked(problems):
             definitions.append(definition)
     with progress(f"Calling {plural(len(definitions), 'reference')}"):
-        return tuple(check(definitions, trust=trust, jobs=jobs))
+        return tuple(
+            check(
+                definitions,
+                trust=trust,
+                jobs=jobs,
+                dataset=plan.root,
+                workloads=workloads,
+            )
+        )

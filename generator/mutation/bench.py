@@ -18,6 +18,7 @@ from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
+from kernel_judge.checked import first_finding
 from kernel_judge.checks.pairs import results
 from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.inputs.lazy_weights import fresh
@@ -323,8 +324,5 @@ def _text(error: BaseException) -> str:
 
 
 def reason(message: str) -> str:
-    """Return the first finding of a failed comparison, without its heading."""
-    lines: Sequence[str] = [line.strip() for line in message.strip().splitlines()]
-    if len(lines) > 1 and lines[0].endswith((": FAILED", ": ERROR")):
-        return one_line(lines[1], _SHORT)
-    return one_line(lines[0], _SHORT) if lines else "AssertionError"
+    """Return the first finding of a failed comparison, in a short line."""
+    return one_line(first_finding(message), _SHORT)

@@ -19,6 +19,7 @@ from pathlib import Path
 from generator.dataset.atomic_write import write_below
 from generator.dataset.definition import Definition
 from generator.dataset.file_reading import read_bytes
+from generator.dataset.workload_files import copy_workloads
 from generator.execution import sandbox
 from generator.problems import Failure
 from generator.problems.messages import one_line
@@ -93,7 +94,8 @@ def execute_changes(
             problem = "none of the changed definitions could be rendered"
             return Executed(device, problems=(problem,))
         _copy_recordings(definitions, dataset, folder)
-        _copy_workloads(definitions, dataset, folder)
+        keys = [(d.op_type, d.name) for d in definitions]
+        copy_workloads(keys, dataset, folder)
         return _run(definitions, plans, len(findings), folder, device)
 
 
@@ -114,24 +116,6 @@ def _copy_recordings(
             content = read_bytes(dataset, path, _MAX_RECORDING)
             if content:
                 write_below(folder, path, content)
-
-
-def _copy_workloads(
-    definitions: Sequence[Definition], dataset: Path, folder: Path
-) -> None:
-    """Put workloads and their tensors where rendered tests look for them.
-
-    Links are left out: a file that is missing is a test that fails.
-    """
-    for definition in definitions:
-        own = f"{definition.op_type}/{definition.name}"
-        blobs = sorted((dataset / "blob" / "workloads" / own).glob("*.safetensors"))
-        names = [path.relative_to(dataset).as_posix() for path in blobs]
-        for path in (f"workloads/{own}.jsonl", *names):
-            with suppress(OSError):
-                content = read_bytes(dataset, path, _MAX_RECORDING)
-                if content:
-                    write_below(folder, path, content)
 
 
 def _run(

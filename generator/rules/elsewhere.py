@@ -54,6 +54,11 @@ EXECUTE_WRITES = warning("""execute-writes: `run` wrote to an input, which calle
     Fix: Clone the input and return what changes; or name a buffer that callers pass to
     be filled with _buffer at its end.
     Finds: a view of the input that is filled""")
+EXECUTE_WORKLOAD = error("""execute-workload: At a workload of the dataset `run` raises an
+    exception, or does not return what the op's oracle does.
+    Fix: Run pytest tests/references --workloads all on the definition, and correct the
+    reference at these sizes.
+    Finds: a reference that is right for the first 100 rows, and a workload of 512""")
 EXECUTE_TIME = error("""execute-time: `run` does not return in time on the smallest
     inputs.
     Fix: Find the endless loop, or compute many elements at a time.

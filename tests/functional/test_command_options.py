@@ -9,8 +9,8 @@ import click
 from generator.cli.gen_tests import cli as gen_tests
 from generator.cli.trace_dataset import cli as trace_dataset
 
-# what they write, run on, save or are strict about differs by command; so does the text
-DIFFERENT = {"--output", "--device", "--execute", "--record", "--strict"}
+# what they write, run on, save, ask or are strict about differs by command; so does the text
+DIFFERENT = {"--output", "--device", "--execute", "--record", "--strict", "--workloads"}
 
 
 def test_options_of_one_name_have_one_help_text() -> None:

@@ -39,8 +39,8 @@ def main() -> None:
     for number, job in enumerate(jobs["definitions"]):
         _say({"begins": number})
         memory = jobs["memory_bytes"]
-        job = {**job, "memory_bytes": memory}
-        ended, report = _watched(call, job, jobs["seconds"], memory)
+        job = {**job, "memory_bytes": memory, "dataset": jobs["dataset"]}
+        ended, report = _watched(call, job, job["seconds"], memory)
         text = report.decode("ascii", "replace")
         # an answer is printable; escapes would make it longer than its share
         text = text if text.isascii() and text.isprintable() else ""

@@ -1,4 +1,4 @@
-"""Inside the sandbox: call one `run()` on small inputs, and report its defects.
+"""Inside the sandbox: call one `run()`, and report its defects.
 
 The code that it calls may take over the process. Its report is about one definition
 only, and can add Problems but not remove any.
@@ -23,6 +23,8 @@ from generator.rules.elsewhere import (
     EXECUTE_SHAPE,
     EXECUTE_WRITES,
 )
+from generator.validation.execute.at_workloads import at_workloads
+from generator.validation.execute.said import SOURCE, Said, line_of, shown
 from kernel_judge.definition import Case, Definition, Interface
 from kernel_judge.inputs.lazy_weights import Tiled
 from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
@@ -33,17 +35,12 @@ from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip, skip
 from kernel_judge.subject import Op
 
-SOURCE = "<reference>"
-MAX_MESSAGE = 400
 MAX_BYTES = 3 << 30
 """Bytes of inputs and outputs; a case that needs more is not called."""
 _LARGE = 32
 """A call whose inputs are this part of the memory may need all of it."""
 _COMPARED = 8 << 20
 """Bytes of an input that is compared bit by bit with what was given."""
-
-Said = tuple[str, str, int | None]
-"""The id of a rule, a sentence, and the line of the reference."""
 
 
 def call(job: Mapping[str, Any]) -> list[Said]:
@@ -55,13 +52,24 @@ def call(job: Mapping[str, Any]) -> list[Said]:
         job["axes"],
         job["constants"],
     )
-    is_served = job["is_served"]
+    op = op_of(definition.op_type) if job["is_served"] else Op(guesses_inputs=True)
+    defects = _on_the_smallest(job, definition, op)
+    is_over = any(rule != EXECUTE_WRITES.id for rule, _, _ in defects)
+    if is_over or job["workloads"] == "none":
+        return defects
+    return [*defects, *at_workloads(job, definition, op)]
+
+
+def _on_the_smallest(
+    job: Mapping[str, Any], definition: Definition, op: Op
+) -> list[Said]:
+    """Return the defects that one call on the smallest case shows."""
     try:
-        case, inputs = _inputs(definition, is_served)
+        case, inputs = _inputs(definition, op)
     except Skip as error:
         return [(EXECUTE_NOT_RUN.id, f"It was not called: {error}.", None)]
     except Exception as error:  # noqa: BLE001 - the definition's axes may be anything
-        reason = f"no inputs could be made ({_shown(error)})"
+        reason = f"no inputs could be made ({shown(error)})"
         return [(EXECUTE_NOT_RUN.id, f"It was not called: {reason}.", None)]
     try:
         versions = {n: v._version for n, v in inputs.items() if _is_tensor(v)}
@@ -70,11 +78,11 @@ def call(job: Mapping[str, Any]) -> list[Said]:
         limit = job["memory_bytes"]
         if lacks_memory(error, inputs, limit):
             why = f"It needs more than the {limit / 2**30:.0f} GiB of the sandbox"
-            return [(EXECUTE_NOT_RUN.id, f"{why}: {_shown(error)}.", None)]
-        rule, what = EXECUTE_RAISED.id, f"`run` raised {_shown(error)}."
-        if not is_served:
+            return [(EXECUTE_NOT_RUN.id, f"{why}: {shown(error)}.", None)]
+        rule, what = EXECUTE_RAISED.id, f"`run` raised {shown(error)}."
+        if not job["is_served"]:
             rule, what = EXECUTE_GUESSED.id, f"On guessed inputs {what}"
-        return [(rule, what, _line_of(error))]
+        return [(rule, what, line_of(error))]
     axes = {**definition.axes, **case.axes}
     return [
         *_wrong_outputs(definition.interface, axes, returned),
@@ -86,12 +94,11 @@ def call(job: Mapping[str, Any]) -> list[Said]:
     ]
 
 
-def _inputs(definition: Definition, is_served: bool) -> tuple[Case, dict[str, Any]]:
+def _inputs(definition: Definition, op: Op) -> tuple[Case, dict[str, Any]]:
     """Return the smallest case and its inputs, large weights as zeros.
 
     Raises what the op's functions raise, and Skip where it is too large.
     """
-    op = op_of(definition.op_type) if is_served else Op(guesses_inputs=True)
     small = [case for case in op.cases(definition) if case.size == "small"]
     case = min(small, key=lambda case: tensor_bytes(definition, case))
     made = op.make_inputs(definition, case, Stream(definition.name, case.name))
@@ -188,26 +195,6 @@ def lacks_memory(error: BaseException, inputs: Mapping[str, Any], limit: int) ->
 
     One on small inputs that fills memory is at fault itself.
     """
-    failed = isinstance(error, MemoryError) or "can't allocate memory" in _shown(error)
+    failed = isinstance(error, MemoryError) or "can't allocate memory" in shown(error)
     size = sum(v.nbytes for v in inputs.values() if isinstance(v, torch.Tensor))
     return failed and size * _LARGE > limit
-
-
-def _line_of(error: BaseException) -> int | None:
-    """Return the last line of the reference that an exception came through."""
-    line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == SOURCE:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
-
-
-def _shown(error: BaseException) -> str:
-    kind = type(error).__name__
-    try:
-        text = " ".join(str(error).split())
-    except BaseException:  # noqa: BLE001 - its __str__ is the reference's as well
-        text = ""
-    return f"{kind}: {text[:MAX_MESSAGE]}" if text else kind

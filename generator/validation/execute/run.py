@@ -21,12 +21,13 @@ from typing import Any
 
 from generator import PACKAGES
 from generator.dataset.definition import Definition, declarations
+from generator.dataset.workload_files import copy_workloads
 from generator.execution.sandbox import Limits, Outcome, refusal, run_confined
 from generator.ops.serving import spec_of
 from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
 from generator.rules.catalogue import GROUPS
-from generator.rules.constants import resolve_constants
+from generator.rules.constants import resolve_constants, why_unresolved
 from generator.rules.elsewhere import (
     EXECUTE_KILLED,
     EXECUTE_NOT_RUN,
@@ -37,7 +38,9 @@ from generator.rules.static import filled_inputs
 from generator.validation.execute import batch
 
 SECONDS = 20.0
-"""Wall clock of one definition."""
+"""Wall clock of one definition without its workloads."""
+_WORKLOAD_SECONDS = {"none": 0.0, "fit": 5.0, "all": 120.0}
+"""Wall clock of a workload, which is given up after a part of it on the CPU."""
 _START_SECONDS = 60.0
 _MEMORY = 6 << 30
 _BATCH = 128
@@ -58,11 +61,17 @@ def why_not() -> str | None:
 
 
 def check(
-    definitions: Sequence[Definition], *, trust: bool = False, jobs: int = 1
+    definitions: Sequence[Definition],
+    *,
+    trust: bool = False,
+    jobs: int = 1,
+    dataset: Path | None = None,
+    workloads: str = "none",
 ) -> list[Problem]:
-    """Return the Problems that calling each `run()` on small inputs shows, in order.
+    """Return the Problems that calling each `run()` shows, in order.
 
-    Without `trust`, references that the static screen objects to are not called.
+    It is called on small inputs, and at workloads of `dataset`: none, those that fit, or
+    all. Without `trust`, references that the static screen objects to are not called.
     """
     found: dict[str, list[Problem]] = {}
     passed = []
@@ -76,9 +85,12 @@ def check(
         size = _FEW
     shares = [passed[at : at + size] for at in range(0, len(passed), size)]
     stop = Event()
+    share_called = partial(
+        _share, stop=stop, dataset=dataset, workloads=workloads if dataset else "none"
+    )
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         try:
-            called = pool.map(partial(_share, stop=stop), shares)
+            called = pool.map(share_called, shares)
             for share, answers in zip(shares, called, strict=True):
                 for number, definition in enumerate(share):
                     found[definition.path] += answers[number]
@@ -96,8 +108,11 @@ def _blocked(definition: Definition) -> Iterator[Problem]:
         yield _problem(definition, EXECUTE_BLOCKED, message, said.line)
 
 
-def job_of(definition: Definition) -> dict[str, Any]:
-    """Return the job of a definition for the process inside, as plain JSON values."""
+def job_of(definition: Definition, workloads: str, count: int) -> dict[str, Any]:
+    """Return the job of a definition for the process inside, as plain JSON values.
+
+    It has `count` workloads, of which `none`, those that `fit` or `all` are asked for.
+    """
     spec = spec_of(definition)
     constants = resolve_constants(definition, spec)[0] if spec is not None else ()
     return {
@@ -111,10 +126,18 @@ def job_of(definition: Definition) -> dict[str, Any]:
         "constants": {constant.name: constant.value for constant in constants},
         "reference": definition.reference,
         "filled": sorted(filled_inputs(definition)),
+        "unresolved": why_unresolved(definition.op_type, spec, constants),
+        "workloads": workloads,
+        "seconds": SECONDS + count * _WORKLOAD_SECONDS[workloads],
     }
 
 
-def _share(definitions: Sequence[Definition], stop: Event) -> Answers:
+def _share(
+    definitions: Sequence[Definition],
+    stop: Event,
+    dataset: Path | None,
+    workloads: str,
+) -> Answers:
     """Return the Problems of each definition by its number in the share.
 
     Where one takes down the process that watches it, a new process continues.
@@ -122,7 +145,8 @@ def _share(definitions: Sequence[Definition], stop: Event) -> Answers:
     answers: Answers = {}
     left = list(range(len(definitions)))
     while left and not stop.is_set():
-        outcome = _confined([definitions[number] for number in left], stop)
+        asked = [definitions[number] for number in left]
+        outcome = _confined(asked, stop, dataset, workloads)
         lines = list(_lines(outcome.stdout))
         for position, how, report in _ended(lines):
             if position < len(left):
@@ -144,18 +168,28 @@ def _share(definitions: Sequence[Definition], stop: Event) -> Answers:
     return answers
 
 
-def _confined(definitions: Sequence[Definition], stop: Event) -> Outcome:
+def _confined(
+    definitions: Sequence[Definition],
+    stop: Event,
+    dataset: Path | None,
+    workloads: str,
+) -> Outcome:
     with TemporaryDirectory(prefix="trace-dataset-run-") as name:
         folder = Path(name)
         # the sandbox runs as another user where we are root
         folder.chmod(0o755)
         told = folder / "told"
         told.mkdir()
+        if dataset is not None and workloads != "none":
+            keys = [(d.op_type, d.name) for d in definitions]
+            copy_workloads(keys, dataset, told)
+        listed = [job_of(d, workloads, _workloads(told, d)) for d in definitions]
         jobs = {
-            "seconds": SECONDS,
             "memory_bytes": _MEMORY,
-            "definitions": [job_of(d) for d in definitions],
+            "dataset": os.path.realpath(told),
+            "definitions": listed,
         }
+        seconds = _START_SECONDS + sum(job["seconds"] + 5 for job in listed)
         (told / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
         # the folder of the package itself may not be listed in the sandbox, and what
         # can't be listed has no packages for an import
@@ -165,8 +199,8 @@ def _confined(definitions: Sequence[Definition], stop: Event) -> Outcome:
         code = f"import sys; sys.path.insert(0, {path!r})"
         code += "; from generator.validation.execute.batch import main; main()"
         limits = Limits(
-            wall_seconds=_START_SECONDS + (SECONDS + 5) * len(definitions),
-            cpu_seconds=int(_START_SECONDS + (SECONDS + 5) * len(definitions)),
+            wall_seconds=seconds,
+            cpu_seconds=int(seconds),
             output_bytes=2 * (2 * batch.MAX_REPORT + 200) * len(definitions),
         )
         return run_confined(
@@ -178,6 +212,12 @@ def _confined(definitions: Sequence[Definition], stop: Event) -> Outcome:
             # what it calls could stop it otherwise, and wait for all of the wall clock
             is_first=True,
         )
+
+
+def _workloads(folder: Path, definition: Definition) -> int:
+    """Return how many lines a definition's workloads have in a folder, at most."""
+    path = folder / "workloads" / definition.op_type / f"{definition.name}.jsonl"
+    return path.read_bytes().count(b"\n") + 1 if path.is_file() else 0
 
 
 def _lines(text: str) -> Iterator[dict[str, Any]]:
@@ -200,7 +240,8 @@ def _ended(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[int, str, str]]:
 def _judged(definition: Definition, how: str, report: str) -> Iterator[Problem]:
     """Yield the Problems of an answer, or of a missing one."""
     if how == "time":
-        message = f"`run` did not return within {SECONDS:.0f} seconds."
+        more = "and some for each workload"
+        message = f"`run` did not return within {SECONDS:.0f} seconds, {more}."
         yield _problem(definition, EXECUTE_TIME, message)
     elif how != "exit 0":
         message = f"The process that called `run` was ended: {how}."
