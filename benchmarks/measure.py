@@ -82,7 +82,9 @@ def run_once(command: Sequence[str], status_wanted: int = 0) -> Run:
     """Run a command in an interpreter of its own; it must end with a status."""
     quiet = subprocess.DEVNULL
     start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=quiet, stderr=quiet)
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, stdout=quiet, stderr=quiet, env=_environment()
+    )
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -92,6 +94,11 @@ def run_once(command: Sequence[str], status_wanted: int = 0) -> Run:
     unit = 1024 if sys.platform != "darwin" else 1024 * 1024
     cpu = usage.ru_utime + usage.ru_stime
     return Run(seconds, cpu, usage.ru_maxrss / unit)
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment, but processes keep the bytecode they compile."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def measure(

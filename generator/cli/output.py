@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -197,7 +198,10 @@ def end_in_order() -> None:
 
 def run_and_exit(command: click.Command, program: str) -> None:
     """Run a command and exit with its status."""
-    sys.exit(run(command, program))
+    status = run(command, program)
+    # the process ends: a last search for cycles would walk everything that is there
+    gc.freeze()
+    sys.exit(status)
 
 
 def require_modules(who: str, modules: Iterable[str]) -> None:

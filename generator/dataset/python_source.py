@@ -23,9 +23,9 @@ class Unparsable(Exception):
         self.line = line
 
 
-# few, since a tree takes a hundred times the memory of its text; definitions are read
-# by op_type, and those of one op_type share references
-_TREES = 64
+# what reads the definitions once more, as rendering does, finds the trees of 256 texts;
+# no more, since a tree takes a hundred times the memory of its text
+_TREES = 256
 
 
 @lru_cache(maxsize=_TREES)

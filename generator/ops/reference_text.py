@@ -51,6 +51,8 @@ def variants(op_type: str) -> list[tuple[str, tuple[str, ...]]]:
     return sorted([*plain, *marked])
 
 
+# a family asks for one text for each of its definitions
+@cache
 def _source(op_type: str, name: str, words: frozenset[str]) -> str:
     folder = op_folder(op_type) / "references"
     marked = folder / f"{name}.py.jinja"
@@ -103,7 +105,6 @@ def with_constants(source: str, **constants: float) -> str:
     return "".join(lines)
 
 
-# a family asks for one text for each of its definitions
 @cache
 def _parsed(source: str) -> ast.Module:
     return ast.parse(source)
