@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -44,6 +44,29 @@ class Interface:
     outputs: Mapping[str, str]
     constraints: tuple[str, ...] = ()
 
+    def but(
+        self,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        outputs: Mapping[str, str] | None = None,
+        constraints: tuple[str, ...] | None = None,
+        without: Container[str] = (),
+    ) -> Interface:
+        """Return an interface that differs from this one.
+
+        Args:
+            inputs: Inputs that are declared otherwise, or new. A new one follows the
+                one that stands before it here; the first is new at the front.
+            outputs: The same of outputs.
+            constraints: All constraints, where they are others.
+            without: Names of inputs and outputs that the interface lacks.
+        """
+        return Interface(
+            _changed(self.inputs, inputs or {}, without),
+            _changed(self.outputs, outputs or {}, without),
+            self.constraints if constraints is None else constraints,
+        )
+
     @cached_property
     def input_specs(self) -> dict[str, TensorSpec]:
         """Return the inputs in the order in which `run()` takes them."""
@@ -53,6 +76,18 @@ class Interface:
     def output_specs(self) -> dict[str, TensorSpec]:
         """Return the outputs in the order in which `run()` returns them."""
         return {name: TensorSpec.parse(text) for name, text in self.outputs.items()}
+
+
+def _changed(
+    tensors: Mapping[str, str], changes: Mapping[str, str], without: Container[str]
+) -> dict[str, str]:
+    names = [name for name in tensors if name not in without]
+    place = 0
+    for name in changes:
+        if name not in names:
+            names.insert(place, name)
+        place = names.index(name) + 1
+    return {name: changes.get(name, tensors.get(name, "")) for name in names}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from generator.ops.op_source import op_tolerances
-from generator.rendering.descriptions import shared_description, shared_tags
+from generator.rendering.descriptions import (
+    grouped,
+    shared_description,
+    shared_tags,
+)
 from generator.rendering.names import block_classes
 from generator.rendering.plan import Reference, TestClass, TestPlan
 from generator.rendering.tolerance_table import tolerance_table
@@ -16,7 +20,10 @@ from generator.rules.constants import Constant
 
 @dataclass(frozen=True)
 class DefinitionRow:
-    """One definition of a block: its class, and the lines that only it has."""
+    """One definition of a block: its class, and the lines that only it has.
+
+    `description` is of the rows that follow as well, where it says so.
+    """
 
     planned: TestClass
     description: str
@@ -102,19 +109,25 @@ def _block(
     shared = {constant.name for constant in constants}
     rows = tuple(
         DefinitionRow(
-            planned,
-            other,
+            planned := classes[place],
+            _of_next(text, len(places)) if place == places[0] else "",
             tuple(tag for tag in planned.definition.tags if tag not in tags),
             {n: v for n, v in planned.axes.items() if n not in axes},
             tuple(c for c in planned.constants if c.name not in shared),
         )
-        for planned, other in zip(classes, others, strict=True)
+        for text, places in grouped(others, values)
+        for place in places
     )
     tables_of = tuple(tables.lines(reference, classes))
     base = plan.base_class if alone else base
     return ReferenceBlock(
         reference, base, description, tags, tables_of, axes, constants, rows
     )
+
+
+def _of_next(text: str, count: int) -> str:
+    """Return the description of the next definitions, which stand together."""
+    return f"The next {count}: {text}" if text and count > 1 else text
 
 
 def _shared_constants(classes: Sequence[TestClass]) -> tuple[Constant, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator.dataset.definition import Definition
@@ -25,8 +24,7 @@ def shared_description(
 
     `values` are the axes and constants of each definition. Sentences that differ only in
     numbers are shared where these numbers are the values of one axis or constant: its
-    name stands in their place, as in "num_qo_heads query heads". Where every definition
-    has others, those of the most are shared too: what another has stands in their place.
+    name stands in their place, as in "num_qo_heads query heads".
     """
     if len(definitions) == 1:
         return definitions[0].description, [""]
@@ -42,12 +40,26 @@ def shared_description(
         " ".join(text for form, text in forms.items() if form not in shared)
         for forms in by_form
     ]
-    text, count = Counter(rest).most_common(1)[0]
-    if count > 1 and all(rest):
-        return " ".join([*shared.values(), text]), [
-            "" if r == text else r for r in rest
-        ]
     return " ".join(shared.values()), rest
+
+
+def grouped(
+    texts: Sequence[str], values: Sequence[Mapping[str, float]]
+) -> list[tuple[str, list[int]]]:
+    """Return the texts that differ, each with its places; an empty one comes first.
+
+    Texts are one where they differ only in numbers that have a name, as above.
+    """
+    by_form: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        by_form.setdefault(_NUMBER.sub("#", text), []).append(place)
+    groups: dict[str, list[int]] = {}
+    for places in by_form.values():
+        named = _in_names([texts[i] for i in places], [values[i] for i in places])
+        for place in places:
+            text = texts[place] if named is None else named
+            groups.setdefault(text, []).append(place)
+    return sorted(groups.items(), key=lambda group: bool(group[0]))
 
 
 def _in_names(

@@ -13,6 +13,7 @@ import generator
 from generator.rendering.blocks import blocks
 from generator.rendering.embedding import nest, source_lines
 from generator.rendering.imports import import_block
+from generator.rendering.interfaces import printed
 from generator.rendering.plan import TestClass, TestPlan
 from generator.rendering.python_text import (
     INDENT,
@@ -81,6 +82,7 @@ def render_test_file(plan: TestPlan) -> str:
             plan=plan,
             blocks=blocks(plan, reasons),
             reasons=reasons,
+            interfaces=printed(plan.interfaces),
             shared=_shared(plan),
             support=PACKAGE,
             comparisons=[

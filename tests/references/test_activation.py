@@ -465,20 +465,6 @@ class TestSiluAndMulI14336(SiluAndMulBase):
     axes = {"intermediate_size": 14336, "gate_up_size": 28672}
     sha256 = "c2e6b47fc3e9d495de46a76f28072c034d046cbf664fd5c69f1c493c141ef784"
 
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 1536 columns of a row are the gate, the other 1536 the up projection.
-class TestSiluAndMulI1536(SiluAndMulBase):
-    name = "silu_and_mul_i1536"  # model:minimax-m2, model:qwen3-235b-a22b
-    axes = {"intermediate_size": 1536, "gate_up_size": 3072}
-    sha256 = "b9fdfd498696b0bb27eae80c4adddb65e2f55610f7d28caf05a3adc664745390"
-
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 16384 columns of a row are the gate, the other 16384 the up projection.
-class TestSiluAndMulI16384(SiluAndMulBase):
-    name = "silu_and_mul_i16384"  # model:mixtral-8x22b
-    axes = {"intermediate_size": 16384, "gate_up_size": 32768}
-    sha256 = "a1bae343dfe60656a97aaaf65ed00d1a39bb72174801fee74cc92825cd4fd756"
-
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 17408 columns of a row are the gate, the other 17408 the up projection.
 class TestSiluAndMulI17408(SiluAndMulBase):
@@ -507,13 +493,6 @@ class TestSiluAndMulI18944(SiluAndMulBase):
     axes = {"intermediate_size": 18944, "gate_up_size": 37888}
     sha256 = "9aae2cf2003d5b28ea93aeac26c8cbab48830b533e2f65514091048a65c6efa5"
 
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 2048 columns of a row are the gate, the other 2048 the up projection.
-class TestSiluAndMulI2048(SiluAndMulBase):
-    name = "silu_and_mul_i2048"  # model:deepseek-v3, model:deepseek-r1, model:kimi-k2
-    axes = {"intermediate_size": 2048, "gate_up_size": 4096}
-    sha256 = "ae99905fb1d1582aac1515d9cd52ab9a5289694d50f107eed8a31dc1fd175a04"
-
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 25600 columns of a row are the gate, the other 25600 the up projection.
 class TestSiluAndMulI25600(SiluAndMulBase):
@@ -535,19 +514,40 @@ class TestSiluAndMulI29568(SiluAndMulBase):
     axes = {"intermediate_size": 29568, "gate_up_size": 59136}
     sha256 = "20dc3f3f229be9e497065ee66589c77dd7ff522386468910fe978e07f3f59b56"
 
-# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
-# first 512 columns of a row are the gate, the other 512 the up projection.
-class TestSiluAndMulI512(SiluAndMulBase):
-    name = "silu_and_mul_i512"  # model:qwen3-next-80b-a3b
-    axes = {"intermediate_size": 512, "gate_up_size": 1024}
-    sha256 = "998991618046e725f94ca91565638b0699f98bfa313ac35b7e723dc1314e135b"
-
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 53248 columns of a row are the gate, the other 53248 the up projection.
 class TestSiluAndMulI53248(SiluAndMulBase):
     name = "silu_and_mul_i53248"  # model:llama-3.1-405b
     axes = {"intermediate_size": 53248, "gate_up_size": 106496}
     sha256 = "ebba7989e6dc521d1f17f96fe1821b6ff9143eefcf18c09a86a703c69ce83d31"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 1536 columns of a row are the gate, the other 1536 the up projection.
+class TestSiluAndMulI1536(SiluAndMulBase):
+    name = "silu_and_mul_i1536"  # model:minimax-m2, model:qwen3-235b-a22b
+    axes = {"intermediate_size": 1536, "gate_up_size": 3072}
+    sha256 = "b9fdfd498696b0bb27eae80c4adddb65e2f55610f7d28caf05a3adc664745390"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 16384 columns of a row are the gate, the other 16384 the up projection.
+class TestSiluAndMulI16384(SiluAndMulBase):
+    name = "silu_and_mul_i16384"  # model:mixtral-8x22b
+    axes = {"intermediate_size": 16384, "gate_up_size": 32768}
+    sha256 = "a1bae343dfe60656a97aaaf65ed00d1a39bb72174801fee74cc92825cd4fd756"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 2048 columns of a row are the gate, the other 2048 the up projection.
+class TestSiluAndMulI2048(SiluAndMulBase):
+    name = "silu_and_mul_i2048"  # model:deepseek-v3, model:deepseek-r1, model:kimi-k2
+    axes = {"intermediate_size": 2048, "gate_up_size": 4096}
+    sha256 = "ae99905fb1d1582aac1515d9cd52ab9a5289694d50f107eed8a31dc1fd175a04"
+
+# Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 512 columns of a row are the gate, the other 512 the up projection.
+class TestSiluAndMulI512(SiluAndMulBase):
+    name = "silu_and_mul_i512"  # model:qwen3-next-80b-a3b
+    axes = {"intermediate_size": 512, "gate_up_size": 1024}
+    sha256 = "998991618046e725f94ca91565638b0699f98bfa313ac35b7e723dc1314e135b"
 
 # Gated activation of an expert: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 768 columns of a row are the gate, the other 768 the up projection.

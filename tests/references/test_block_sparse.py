@@ -218,20 +218,8 @@ INTERFACE_BLOCK_SPARSE_RUN_MASK = Interface(
     },
     constraints=("len_indptr == num_block_rows + 1", "num_blocks == indptr[-1].item()"),
 )
-INTERFACE_BLOCK_SPARSE_RUN = Interface(
-    inputs={
-        "q": "bfloat16[num_block_rows, block_rows, num_qo_heads, head_dim]",
-        "k": "bfloat16[num_block_columns, block_columns, num_kv_heads, head_dim]",
-        "v": "bfloat16[num_block_columns, block_columns, num_kv_heads, head_dim]",
-        "indptr": "int32[len_indptr]",
-        "indices": "int32[num_blocks]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[num_block_rows, block_rows, num_qo_heads, head_dim]",
-        "lse": "float32[num_block_rows, block_rows, num_qo_heads]",
-    },
-    constraints=("len_indptr == num_block_rows + 1", "num_blocks == indptr[-1].item()"),
+INTERFACE_BLOCK_SPARSE_RUN = INTERFACE_BLOCK_SPARSE_RUN_MASK.but(
+    without=("mask",),
 )
 INTERFACE_VARIABLE_BLOCK_SPARSE_RUN = Interface(
     inputs={

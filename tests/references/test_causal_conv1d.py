@@ -277,25 +277,8 @@ INTERFACE_CAUSAL_CONV1D_FWD_BIAS = Interface(
         "cache_indices.min() >= 0",
     ),
 )
-INTERFACE_CAUSAL_CONV1D_FWD = Interface(
-    inputs={
-        "x": "bfloat16[total_tokens, dim]",
-        "conv_states": "bfloat16[num_slots, dim, state_len]",
-        "weight": "bfloat16[dim, width]",
-        "cu_seqlens": "int32[len_cu_seqlens]",
-        "cache_indices": "int32[num_seqs]",
-        "has_initial_state": "bool[num_seqs]",
-    },
-    outputs={
-        "output": "bfloat16[total_tokens, dim]",
-        "new_conv_states": "bfloat16[num_slots, dim, state_len]",
-    },
-    constraints=(
-        "state_len == width - 1",
-        "len_cu_seqlens == num_seqs + 1",
-        "total_tokens == cu_seqlens[-1].item()",
-        "cache_indices.min() >= 0",
-    ),
+INTERFACE_CAUSAL_CONV1D_FWD = INTERFACE_CAUSAL_CONV1D_FWD_BIAS.but(
+    without=("bias",),
 )
 INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
     inputs={
@@ -311,18 +294,8 @@ INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
     },
     constraints=("state_len == width - 1", "num_slots >= batch_size"),
 )
-INTERFACE_CAUSAL_CONV1D_UPDATE = Interface(
-    inputs={
-        "x": "bfloat16[batch_size, dim]",
-        "conv_states": "bfloat16[num_slots, dim, state_len]",
-        "weight": "bfloat16[dim, width]",
-        "cache_indices": "int32[batch_size]",
-    },
-    outputs={
-        "output": "bfloat16[batch_size, dim]",
-        "new_conv_states": "bfloat16[num_slots, dim, state_len]",
-    },
-    constraints=("state_len == width - 1", "num_slots >= batch_size"),
+INTERFACE_CAUSAL_CONV1D_UPDATE = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS.but(
+    without=("bias",),
 )
 
 # ---- the tests

@@ -183,13 +183,9 @@ INTERFACE_GATED_GROUP_RMSNORM = Interface(
     outputs={"output": "bfloat16[batch_size, hidden_size]"},
     constraints=("group_size == hidden_size // num_groups",),
 )
-INTERFACE_GATED_RMSNORM = Interface(
-    inputs={
-        "hidden_states": "bfloat16[batch_size, hidden_size]",
-        "gate": "bfloat16[batch_size, hidden_size]",
-        "weight": "bfloat16[hidden_size]",
-    },
-    outputs={"output": "bfloat16[batch_size, hidden_size]"},
+INTERFACE_GATED_RMSNORM = INTERFACE_GATED_GROUP_RMSNORM.but(
+    inputs={"weight": "bfloat16[hidden_size]"},
+    constraints=(),
 )
 
 # ---- the tests

@@ -177,174 +177,132 @@ class GemmBf16Base(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     interface = INTERFACE_GEMM_BF16
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 3072 to 128256 features.
+# The next 12: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output
+# head, one row a vocabulary entry, K to N features.
 class TestGemmBf16N128256K3072(GemmBf16Base):
     name = "gemm_bf16_n128256_k3072"  # model:llama-3.2-3b
     axes = {"N": 128256, "K": 3072}
     sha256 = "18e7683b670bd11bf815d35e534821387b01570e8a6e77c9d860c1b51ea8199f"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 4096 to 128256 features.
 class TestGemmBf16N128256K4096(GemmBf16Base):
     name = "gemm_bf16_n128256_k4096"  # model:llama-3.1-8b
     axes = {"N": 128256, "K": 4096}
     sha256 = "3e2f79b0a91f0089941ab6f4c53541f1d05733fd0cb36f113d203bea9d8ea94f"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 8192 to 128256 features.
 class TestGemmBf16N128256K8192(GemmBf16Base):
     name = "gemm_bf16_n128256_k8192"  # model:llama-3.1-70b
     axes = {"N": 128256, "K": 8192}
     sha256 = "165b09fa2a6ecf2f6e7e8253fc5e849f6b16323457d45592dde86fd64d783cd7"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
-# to 128 features.
-class TestGemmBf16N128K2880(GemmBf16Base):
-    name = "gemm_bf16_n128_k2880"  # model:gpt-oss-120b
-    axes = {"N": 128, "K": 2880}
-    sha256 = "b804cbdea5df4ee9cc4d4530823f74a0d6200bb6cc28700491a4324cd78833aa"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 4096
-# to 128 features.
-class TestGemmBf16N128K4096(GemmBf16Base):
-    name = "gemm_bf16_n128_k4096"  # model:qwen3-235b-a22b
-    axes = {"N": 128, "K": 4096}
-    sha256 = "96d5f5f45be00d2bb7ddc26344d19752feab770c24688d89f4e927448fbcf274"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 7168 to 129280 features.
 # model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
 class TestGemmBf16N129280K7168(GemmBf16Base):
     name = "gemm_bf16_n129280_k7168"
     axes = {"N": 129280, "K": 7168}
     sha256 = "7ae19404d0cb86d34d4af81971e838ba58c41ee523e43bd7f06bc03eac1bd7b8"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 2048 to 151936 features.
 class TestGemmBf16N151936K2048(GemmBf16Base):
     name = "gemm_bf16_n151936_k2048"  # model:qwen3-30b-a3b, model:qwen3-next-80b-a3b
     axes = {"N": 151936, "K": 2048}
     sha256 = "cb82a59c747e758c083c89a790aab71e5dc64e30984bde9e8b47bb991b61b009"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 4096 to 151936 features.
 class TestGemmBf16N151936K4096(GemmBf16Base):
     name = "gemm_bf16_n151936_k4096"  # model:qwen3-8b, model:qwen3-235b-a22b
     axes = {"N": 151936, "K": 4096}
     sha256 = "59d1b1dbed112d521629e8a1c22bc986d1153b0ef831fd8a249d60bafeff05a2"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 5120 to 151936 features.
 class TestGemmBf16N151936K5120(GemmBf16Base):
     name = "gemm_bf16_n151936_k5120"  # model:qwen3-14b, model:qwen3-32b
     axes = {"N": 151936, "K": 5120}
     sha256 = "2dd34f83c940e5c792e61c22aecfcab1bcb5a41521247823ba9061677261ec62"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 3584 to 152064 features.
 class TestGemmBf16N152064K3584(GemmBf16Base):
     name = "gemm_bf16_n152064_k3584"  # model:qwen2.5-7b
     axes = {"N": 152064, "K": 3584}
     sha256 = "96f7a9a697263c98896cd981a43957ee9a8ae103c1af84465f957ccb3fbe8acf"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
-# to 160 features.
-class TestGemmBf16N160K5120(GemmBf16Base):
-    name = "gemm_bf16_n160_k5120"  # model:glm-4.6
-    axes = {"N": 160, "K": 5120}
-    sha256 = "a3ed77b56068ac4c87b18368e84d4d408b384dd1daf13c65b03a6496d6038ae3"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 7168 to 163840 features.
 class TestGemmBf16N163840K7168(GemmBf16Base):
     name = "gemm_bf16_n163840_k7168"  # model:kimi-k2
     axes = {"N": 163840, "K": 7168}
     sha256 = "059e15918e81eb13d0ae360a2d2786b24ec946169c6b21e24ed5c18b856fd803"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 5120
-# to 16 features.
-class TestGemmBf16N16K5120(GemmBf16Base):
-    name = "gemm_bf16_n16_k5120"  # model:llama-4-scout
-    axes = {"N": 16, "K": 5120}
-    sha256 = "4a9516ec8f7c9c4cee803f69a9152f835635e60cbb709bc3f5863d7ce04a4adc"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 3072 to 200064 features.
 class TestGemmBf16N200064K3072(GemmBf16Base):
     name = "gemm_bf16_n200064_k3072"  # model:minimax-m2
     axes = {"N": 200064, "K": 3072}
     sha256 = "ea01d06bfeb113fc23db3a1a4fe2999209008bc2d7e2ebd6dd184d6f4dab1775"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 2880 to 201088 features.
 class TestGemmBf16N201088K2880(GemmBf16Base):
     name = "gemm_bf16_n201088_k2880"  # model:gpt-oss-20b, model:gpt-oss-120b
     axes = {"N": 201088, "K": 2880}
     sha256 = "9e92a293e8230b1dedde390d3f1084f1fb0a24b4b88e7dd4bc5644155f0d8ec1"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
-# a vocabulary entry, 5376 to 262208 features.
 class TestGemmBf16N262208K5376(GemmBf16Base):
     name = "gemm_bf16_n262208_k5376"  # model:gemma-3-27b
     axes = {"N": 262208, "K": 5376}
     sha256 = "6315bdd4aa1f6fdd196dfd90aa721e54b8571eae502dd4542c8e01dad0b29d3f"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
-# projection, 4096 to 2880 features.
-class TestGemmBf16N2880K4096(GemmBf16Base):
-    name = "gemm_bf16_n2880_k4096"  # model:gpt-oss-20b, model:gpt-oss-120b
-    axes = {"N": 2880, "K": 4096}
-    sha256 = "ba6fd126617c728ba6d7205b1d96231753a647390caaa04efec5ce9207f765a6"
+# The next 8: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert
+# router, K to N features.
+class TestGemmBf16N128K2880(GemmBf16Base):
+    name = "gemm_bf16_n128_k2880"  # model:gpt-oss-120b
+    axes = {"N": 128, "K": 2880}
+    sha256 = "b804cbdea5df4ee9cc4d4530823f74a0d6200bb6cc28700491a4324cd78833aa"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2880
-# to 32 features.
+class TestGemmBf16N128K4096(GemmBf16Base):
+    name = "gemm_bf16_n128_k4096"  # model:qwen3-235b-a22b
+    axes = {"N": 128, "K": 4096}
+    sha256 = "96d5f5f45be00d2bb7ddc26344d19752feab770c24688d89f4e927448fbcf274"
+
+class TestGemmBf16N160K5120(GemmBf16Base):
+    name = "gemm_bf16_n160_k5120"  # model:glm-4.6
+    axes = {"N": 160, "K": 5120}
+    sha256 = "a3ed77b56068ac4c87b18368e84d4d408b384dd1daf13c65b03a6496d6038ae3"
+
+class TestGemmBf16N16K5120(GemmBf16Base):
+    name = "gemm_bf16_n16_k5120"  # model:llama-4-scout
+    axes = {"N": 16, "K": 5120}
+    sha256 = "4a9516ec8f7c9c4cee803f69a9152f835635e60cbb709bc3f5863d7ce04a4adc"
+
 class TestGemmBf16N32K2880(GemmBf16Base):
     name = "gemm_bf16_n32_k2880"  # model:gpt-oss-20b
     axes = {"N": 32, "K": 2880}
     sha256 = "49ba7d8691573307a219e8d1b9ca50e9407dde1230bd02273ee2fba819103932"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 7168
-# to 384 features.
 class TestGemmBf16N384K7168(GemmBf16Base):
     name = "gemm_bf16_n384_k7168"  # model:kimi-k2
     axes = {"N": 384, "K": 7168}
     sha256 = "fe75f74f2de69eb7d64611325d2ac0f710c4075a0eae3b0408f46137bd96faef"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
-# projection, 8192 to 4096 features.
-class TestGemmBf16N4096K8192(GemmBf16Base):
-    name = "gemm_bf16_n4096_k8192"  # model:qwen3-235b-a22b, model:nemotron-h-8b
-    axes = {"N": 4096, "K": 8192}
-    sha256 = "547ea40b8d60ec542f1601fec6621eaec988a210dc650a94c827b64bf3a99126"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
-# projection, 8192 to 5120 features.
-class TestGemmBf16N5120K8192(GemmBf16Base):
-    name = "gemm_bf16_n5120_k8192"  # model:qwen3-32b
-    axes = {"N": 5120, "K": 8192}
-    sha256 = "cd34bffdd581a7c805123f3f92b9d71f9c180a203c7df74938d464c5fb912eb4"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 2048
-# to 512 features.
 class TestGemmBf16N512K2048(GemmBf16Base):
     name = "gemm_bf16_n512_k2048"  # model:qwen3-next-80b-a3b
     axes = {"N": 512, "K": 2048}
     sha256 = "74c6d11751643553d341264a496767063291bcd746877fb9ecf91e97dd8422b3"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
-# projection, 6144 to 6144 features.
-class TestGemmBf16N6144K6144(GemmBf16Base):
-    name = "gemm_bf16_n6144_k6144"  # model:mixtral-8x22b
-    axes = {"N": 6144, "K": 6144}
-    sha256 = "f347323a0a7199fff801f207a75824adfe34a3c41461f2827483287036f78f4d"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert router, 6144
-# to 8 features.
 class TestGemmBf16N8K6144(GemmBf16Base):
     name = "gemm_bf16_n8_k6144"  # model:mixtral-8x22b
     axes = {"N": 8, "K": 6144}
     sha256 = "56d2ab43ead1efad7adf9e27c14e9105d45ab34134acc97ffbaadd67c313b33d"
+
+# The next 4: Matrix product C = A @ B.T in bfloat16 with float32 accumulation:
+# attention output projection, K to N features.
+class TestGemmBf16N2880K4096(GemmBf16Base):
+    name = "gemm_bf16_n2880_k4096"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"N": 2880, "K": 4096}
+    sha256 = "ba6fd126617c728ba6d7205b1d96231753a647390caaa04efec5ce9207f765a6"
+
+class TestGemmBf16N4096K8192(GemmBf16Base):
+    name = "gemm_bf16_n4096_k8192"  # model:qwen3-235b-a22b, model:nemotron-h-8b
+    axes = {"N": 4096, "K": 8192}
+    sha256 = "547ea40b8d60ec542f1601fec6621eaec988a210dc650a94c827b64bf3a99126"
+
+class TestGemmBf16N5120K8192(GemmBf16Base):
+    name = "gemm_bf16_n5120_k8192"  # model:qwen3-32b
+    axes = {"N": 5120, "K": 8192}
+    sha256 = "cd34bffdd581a7c805123f3f92b9d71f9c180a203c7df74938d464c5fb912eb4"
+
+class TestGemmBf16N6144K6144(GemmBf16Base):
+    name = "gemm_bf16_n6144_k6144"  # model:mixtral-8x22b
+    axes = {"N": 6144, "K": 6144}
+    sha256 = "f347323a0a7199fff801f207a75824adfe34a3c41461f2827483287036f78f4d"
 
 
 # Tolerances:
@@ -368,33 +326,128 @@ class GemmBase(GemmTests):
     reference = staticmethod(reference_gemm)
     interface = INTERFACE_GEMM
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 8192 to 10240 features.
+# The next 7: Matrix product C = A @ B.T in float16 with float32 accumulation: fused
+# query, key and value projection, K to N features.
 class TestGemmN10240K8192(GemmBase):
     name = "gemm_n10240_k8192"  # model:llama-3.1-70b
     axes = {"N": 10240, "K": 8192}
     sha256 = "4e5ed5d99086b595b7973355fea9c7e505c9cd36759a2a3d2a90f4cd6d3c0b2f"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 2048
-# to 128 features.
+class TestGemmN4608K3584(GemmBase):
+    name = "gemm_n4608_k3584"  # model:qwen2.5-7b
+    axes = {"N": 4608, "K": 3584}
+    sha256 = "e5760335a0fa7b8e04ce4e88faf0e52f792bdd15590dffd4b8a2d7540177ecf1"
+
+class TestGemmN5120K2048(GemmBase):
+    name = "gemm_n5120_k2048"  # model:qwen3-30b-a3b
+    axes = {"N": 5120, "K": 2048}
+    sha256 = "79ce26543b8ed3123e7e340f808cc84c5a464fee28e4c5a07d6440d8ca2f5324"
+
+class TestGemmN5120K3072(GemmBase):
+    name = "gemm_n5120_k3072"  # model:llama-3.2-3b
+    axes = {"N": 5120, "K": 3072}
+    sha256 = "605c61715563f7c17bb6f1d2c8886dfe68da0fc598749d2fc681c207bd376355"
+
+class TestGemmN6144K4096(GemmBase):
+    name = "gemm_n6144_k4096"  # model:llama-3.1-8b
+    axes = {"N": 6144, "K": 4096}
+    sha256 = "791b1201b48e25daa2813014357ba143c19863294ef30958b749a520960ab4ab"
+
+class TestGemmN7168K5120(GemmBase):
+    name = "gemm_n7168_k5120"  # model:qwen3-14b
+    axes = {"N": 7168, "K": 5120}
+    sha256 = "b0899e3e1c9e8a78157aed15afc3132facc8918ae06c1c462e734a3f4aff084e"
+
+class TestGemmN8192K3072(GemmBase):
+    name = "gemm_n8192_k3072"  # model:minimax-m2
+    axes = {"N": 8192, "K": 3072}
+    sha256 = "16e6f710a5debe06621e706005f2ac78d50057dcbb50216bbd1fe4d424622939"
+
+# The next 3: Matrix product C = A @ B.T in float16 with float32 accumulation: expert
+# router, K to N features.
 class TestGemmN128K2048(GemmBase):
     name = "gemm_n128_k2048"  # model:qwen3-30b-a3b
     axes = {"N": 128, "K": 2048}
     sha256 = "e90c014152653ca6fd1a67d67796ff54694509c462f238317e756a3bc3dcb03a"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
-# projection, 3072 to 16384 features.
+class TestGemmN256K3072(GemmBase):
+    name = "gemm_n256_k3072"  # model:minimax-m2
+    axes = {"N": 256, "K": 3072}
+    sha256 = "28f9b6b5377cd9a4c413dab1a810d44f129e5914c13af60a1516f0fc3d532c34"
+
+class TestGemmN256K7168(GemmBase):
+    name = "gemm_n256_k7168"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"N": 256, "K": 7168}
+    sha256 = "1f4a51f2fb4e88060390b78a00d3f78e533eb359da8f444ad819693c99e5125b"
+
+# The next 5: Matrix product C = A @ B.T in float16 with float32 accumulation: fused
+# gate and up projection, K to N features.
 class TestGemmN16384K3072(GemmBase):
     name = "gemm_n16384_k3072"  # model:llama-3.2-3b
     axes = {"N": 16384, "K": 3072}
     sha256 = "9f9a9720a54b4660b9932c462f02a0bdf67a33b23764483aa26ff6314626f1aa"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 4096 to 2048 features.
+class TestGemmN28672K4096(GemmBase):
+    name = "gemm_n28672_k4096"  # model:llama-3.1-8b
+    axes = {"N": 28672, "K": 4096}
+    sha256 = "d85979e2038825be69b346fd2c04b22a3da0964106e5a936e608a5e36c632916"
+
+class TestGemmN34816K5120(GemmBase):
+    name = "gemm_n34816_k5120"  # model:qwen3-14b
+    axes = {"N": 34816, "K": 5120}
+    sha256 = "b4e9429272894cc6a786e8dceff7ad6f8b93906f7c2fffd0862eea5f7195cf93"
+
+class TestGemmN37888K3584(GemmBase):
+    name = "gemm_n37888_k3584"  # model:qwen2.5-7b
+    axes = {"N": 37888, "K": 3584}
+    sha256 = "f2325396eb2e6a162670420e8b85eb47bad7e7e52bc56735dd3c45c8f6fe056a"
+
+class TestGemmN57344K8192(GemmBase):
+    name = "gemm_n57344_k8192"  # model:llama-3.1-70b
+    axes = {"N": 57344, "K": 8192}
+    sha256 = "fcb42e7b81727de548dfd6edd0d0473e8b700fad3542956b8b89a4649edbec06"
+
+# The next 8: Matrix product C = A @ B.T in float16 with float32 accumulation: attention
+# output projection, K to N features.
 class TestGemmN2048K4096(GemmBase):
     name = "gemm_n2048_k4096"  # model:qwen3-30b-a3b
     axes = {"N": 2048, "K": 4096}
     sha256 = "24b6539db8f72e91f797f045c93568639044f1746ac4c5d994834e921442f344"
+
+class TestGemmN3072K3072(GemmBase):
+    name = "gemm_n3072_k3072"  # model:llama-3.2-3b
+    axes = {"N": 3072, "K": 3072}
+    sha256 = "1f89a741b48880a668009b427cb1982025fd70d26aa256a3a96e41553a93fc1d"
+
+class TestGemmN3072K6144(GemmBase):
+    name = "gemm_n3072_k6144"  # model:minimax-m2
+    axes = {"N": 3072, "K": 6144}
+    sha256 = "70a1446ff1361c31a5eb8fe4996ada7b8b8181bcc5260263a232710a09f3ded5"
+
+class TestGemmN3584K3584(GemmBase):
+    name = "gemm_n3584_k3584"  # model:qwen2.5-7b
+    axes = {"N": 3584, "K": 3584}
+    sha256 = "22dfde6c7d08bd85fb66b6f722e3af646440ba3db812dd2872cca95273e9e70b"
+
+class TestGemmN4096K4096(GemmBase):
+    name = "gemm_n4096_k4096"  # model:llama-3.1-8b
+    axes = {"N": 4096, "K": 4096}
+    sha256 = "1f0d2f87600f256ac1d5c8a95ccfdc470c4cb7056bc9ef701c0d9b6f240dd195"
+
+class TestGemmN5120K5120(GemmBase):
+    name = "gemm_n5120_k5120"  # model:qwen3-14b
+    axes = {"N": 5120, "K": 5120}
+    sha256 = "7b74e246b04e12b583b59b7ca9db14c391c0b1692f0adb43451ffd3a7dd2508b"
+
+class TestGemmN5376K4096(GemmBase):
+    name = "gemm_n5376_k4096"  # model:gemma-3-27b
+    axes = {"N": 5376, "K": 4096}
+    sha256 = "f900554dd9a7e72962face2ec4ae4c1335c2c1281860a26a6c131685c355fbb4"
+
+class TestGemmN8192K8192(GemmBase):
+    name = "gemm_n8192_k8192"  # model:llama-3.1-70b
+    axes = {"N": 8192, "K": 8192}
+    sha256 = "aee6ce84b383660ef51b0df6579ec89174c88e210f96545cdcce0321a45a9c5a"
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: key or value
 # projection, 5376 to 2048 features.
@@ -410,89 +463,37 @@ class TestGemmN21504K5376(GemmBase):
     axes = {"N": 21504, "K": 5376}
     sha256 = "ac2911fcae8d103068fcf1b2b2d2fe2cd896a905401d5ee860dc2fe9b6cbe258"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 3072
-# to 256 features.
-class TestGemmN256K3072(GemmBase):
-    name = "gemm_n256_k3072"  # model:minimax-m2
-    axes = {"N": 256, "K": 3072}
-    sha256 = "28f9b6b5377cd9a4c413dab1a810d44f129e5914c13af60a1516f0fc3d532c34"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: expert router, 7168
-# to 256 features.
-class TestGemmN256K7168(GemmBase):
-    name = "gemm_n256_k7168"  # model:deepseek-v3, model:deepseek-r1
-    axes = {"N": 256, "K": 7168}
-    sha256 = "1f4a51f2fb4e88060390b78a00d3f78e533eb359da8f444ad819693c99e5125b"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
-# projection, 4096 to 28672 features.
-class TestGemmN28672K4096(GemmBase):
-    name = "gemm_n28672_k4096"  # model:llama-3.1-8b
-    axes = {"N": 28672, "K": 4096}
-    sha256 = "d85979e2038825be69b346fd2c04b22a3da0964106e5a936e608a5e36c632916"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 3072 to 3072 features.
-class TestGemmN3072K3072(GemmBase):
-    name = "gemm_n3072_k3072"  # model:llama-3.2-3b
-    axes = {"N": 3072, "K": 3072}
-    sha256 = "1f89a741b48880a668009b427cb1982025fd70d26aa256a3a96e41553a93fc1d"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 6144 to 3072 features.
-class TestGemmN3072K6144(GemmBase):
-    name = "gemm_n3072_k6144"  # model:minimax-m2
-    axes = {"N": 3072, "K": 6144}
-    sha256 = "70a1446ff1361c31a5eb8fe4996ada7b8b8181bcc5260263a232710a09f3ded5"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection, 8192
-# to 3072 features.
+# The next 6: Matrix product C = A @ B.T in float16 with float32 accumulation: down
+# projection, K to N features.
 class TestGemmN3072K8192(GemmBase):
     name = "gemm_n3072_k8192"  # model:llama-3.2-3b
     axes = {"N": 3072, "K": 8192}
     sha256 = "4352e920bd0aebcee48a4a4d3e569b6e13a3c3c1f9c252d47874fb6026f36c10"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
-# projection, 5120 to 34816 features.
-class TestGemmN34816K5120(GemmBase):
-    name = "gemm_n34816_k5120"  # model:qwen3-14b
-    axes = {"N": 34816, "K": 5120}
-    sha256 = "b4e9429272894cc6a786e8dceff7ad6f8b93906f7c2fffd0862eea5f7195cf93"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
-# 18944 to 3584 features.
 class TestGemmN3584K18944(GemmBase):
     name = "gemm_n3584_k18944"  # model:qwen2.5-7b
     axes = {"N": 3584, "K": 18944}
     sha256 = "23ad8fe4a10b452ccce0e631eb9b34e64b2dcae03c3c553bdbbfbc762f881faa"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 3584 to 3584 features.
-class TestGemmN3584K3584(GemmBase):
-    name = "gemm_n3584_k3584"  # model:qwen2.5-7b
-    axes = {"N": 3584, "K": 3584}
-    sha256 = "22dfde6c7d08bd85fb66b6f722e3af646440ba3db812dd2872cca95273e9e70b"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
-# projection, 3584 to 37888 features.
-class TestGemmN37888K3584(GemmBase):
-    name = "gemm_n37888_k3584"  # model:qwen2.5-7b
-    axes = {"N": 37888, "K": 3584}
-    sha256 = "f2325396eb2e6a162670420e8b85eb47bad7e7e52bc56735dd3c45c8f6fe056a"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
-# 14336 to 4096 features.
 class TestGemmN4096K14336(GemmBase):
     name = "gemm_n4096_k14336"  # model:llama-3.1-8b
     axes = {"N": 4096, "K": 14336}
     sha256 = "a91053306667eb7a96b9c54d111f8615c5773a39c3c0314cb67224feecb4371a"
 
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 4096 to 4096 features.
-class TestGemmN4096K4096(GemmBase):
-    name = "gemm_n4096_k4096"  # model:llama-3.1-8b
-    axes = {"N": 4096, "K": 4096}
-    sha256 = "1f0d2f87600f256ac1d5c8a95ccfdc470c4cb7056bc9ef701c0d9b6f240dd195"
+class TestGemmN5120K17408(GemmBase):
+    name = "gemm_n5120_k17408"  # model:qwen3-14b
+    axes = {"N": 5120, "K": 17408}
+    sha256 = "7b548308923962bbcc6b01a53e277dfc8b85adddabd4c8373baacd6df9852efc"
+
+class TestGemmN5376K21504(GemmBase):
+    name = "gemm_n5376_k21504"  # model:gemma-3-27b
+    axes = {"N": 5376, "K": 21504}
+    sha256 = "f80e65259de32995cc8696a943901d5f4dd6e7c14401db54bf3c1e7a2e815a01"
+
+class TestGemmN8192K28672(GemmBase):
+    name = "gemm_n8192_k28672"  # model:llama-3.1-70b
+    axes = {"N": 8192, "K": 28672}
+    sha256 = "309214d2209d261c430c600275a49e2b5da6f11b8a45f4b7c1b3aadde2bf570e"
 
 # Matrix product C = A @ B.T in float16 with float32 accumulation: query projection,
 # 5376 to 4096 features.
@@ -500,97 +501,6 @@ class TestGemmN4096K5376(GemmBase):
     name = "gemm_n4096_k5376"  # model:gemma-3-27b
     axes = {"N": 4096, "K": 5376}
     sha256 = "b40e8fec759f320e32467e18f3ff3208844b59da940efac64ec455ef793f1a27"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 3584 to 4608 features.
-class TestGemmN4608K3584(GemmBase):
-    name = "gemm_n4608_k3584"  # model:qwen2.5-7b
-    axes = {"N": 4608, "K": 3584}
-    sha256 = "e5760335a0fa7b8e04ce4e88faf0e52f792bdd15590dffd4b8a2d7540177ecf1"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
-# 17408 to 5120 features.
-class TestGemmN5120K17408(GemmBase):
-    name = "gemm_n5120_k17408"  # model:qwen3-14b
-    axes = {"N": 5120, "K": 17408}
-    sha256 = "7b548308923962bbcc6b01a53e277dfc8b85adddabd4c8373baacd6df9852efc"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 2048 to 5120 features.
-class TestGemmN5120K2048(GemmBase):
-    name = "gemm_n5120_k2048"  # model:qwen3-30b-a3b
-    axes = {"N": 5120, "K": 2048}
-    sha256 = "79ce26543b8ed3123e7e340f808cc84c5a464fee28e4c5a07d6440d8ca2f5324"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 3072 to 5120 features.
-class TestGemmN5120K3072(GemmBase):
-    name = "gemm_n5120_k3072"  # model:llama-3.2-3b
-    axes = {"N": 5120, "K": 3072}
-    sha256 = "605c61715563f7c17bb6f1d2c8886dfe68da0fc598749d2fc681c207bd376355"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 5120 to 5120 features.
-class TestGemmN5120K5120(GemmBase):
-    name = "gemm_n5120_k5120"  # model:qwen3-14b
-    axes = {"N": 5120, "K": 5120}
-    sha256 = "7b74e246b04e12b583b59b7ca9db14c391c0b1692f0adb43451ffd3a7dd2508b"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
-# 21504 to 5376 features.
-class TestGemmN5376K21504(GemmBase):
-    name = "gemm_n5376_k21504"  # model:gemma-3-27b
-    axes = {"N": 5376, "K": 21504}
-    sha256 = "f80e65259de32995cc8696a943901d5f4dd6e7c14401db54bf3c1e7a2e815a01"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 4096 to 5376 features.
-class TestGemmN5376K4096(GemmBase):
-    name = "gemm_n5376_k4096"  # model:gemma-3-27b
-    axes = {"N": 5376, "K": 4096}
-    sha256 = "f900554dd9a7e72962face2ec4ae4c1335c2c1281860a26a6c131685c355fbb4"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused gate and up
-# projection, 8192 to 57344 features.
-class TestGemmN57344K8192(GemmBase):
-    name = "gemm_n57344_k8192"  # model:llama-3.1-70b
-    axes = {"N": 57344, "K": 8192}
-    sha256 = "fcb42e7b81727de548dfd6edd0d0473e8b700fad3542956b8b89a4649edbec06"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 4096 to 6144 features.
-class TestGemmN6144K4096(GemmBase):
-    name = "gemm_n6144_k4096"  # model:llama-3.1-8b
-    axes = {"N": 6144, "K": 4096}
-    sha256 = "791b1201b48e25daa2813014357ba143c19863294ef30958b749a520960ab4ab"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 5120 to 7168 features.
-class TestGemmN7168K5120(GemmBase):
-    name = "gemm_n7168_k5120"  # model:qwen3-14b
-    axes = {"N": 7168, "K": 5120}
-    sha256 = "b0899e3e1c9e8a78157aed15afc3132facc8918ae06c1c462e734a3f4aff084e"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: down projection,
-# 28672 to 8192 features.
-class TestGemmN8192K28672(GemmBase):
-    name = "gemm_n8192_k28672"  # model:llama-3.1-70b
-    axes = {"N": 8192, "K": 28672}
-    sha256 = "309214d2209d261c430c600275a49e2b5da6f11b8a45f4b7c1b3aadde2bf570e"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: fused query, key and
-# value projection, 3072 to 8192 features.
-class TestGemmN8192K3072(GemmBase):
-    name = "gemm_n8192_k3072"  # model:minimax-m2
-    axes = {"N": 8192, "K": 3072}
-    sha256 = "16e6f710a5debe06621e706005f2ac78d50057dcbb50216bbd1fe4d424622939"
-
-# Matrix product C = A @ B.T in float16 with float32 accumulation: attention output
-# projection, 8192 to 8192 features.
-class TestGemmN8192K8192(GemmBase):
-    name = "gemm_n8192_k8192"  # model:llama-3.1-70b
-    axes = {"N": 8192, "K": 8192}
-    sha256 = "aee6ce84b383660ef51b0df6579ec89174c88e210f96545cdcce0321a45a9c5a"
 
 
 # fmt: on

@@ -294,21 +294,31 @@ class BmmFp8Base(GemmFp8Tests):
     reference = staticmethod(reference_bmm_fp8)
     interface = INTERFACE_BMM_FP8
 
-# Matrix products C = A @ B.T of float8 values: outputs of 128 heads from the latent
-# space, 512 to 128 features.
+# The next 2: Matrix products C = A @ B.T of float8 values: outputs of batch_size heads
+# from the latent space, 512 to 128 features.
 # model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
 class TestBmmFp8B128N128K512(BmmFp8Base):
     name = "bmm_fp8_b128_n128_k512"
     axes = {"batch_size": 128, "N": 128, "K": 512}
     sha256 = "23bb24de4fa0edb73298492c9465d5ace21522de0173e6ec752ad2426402e92b"
 
-# Matrix products C = A @ B.T of float8 values: queries of 128 heads into the latent
-# space, 128 to 512 features.
+class TestBmmFp8B64N128K512(BmmFp8Base):
+    name = "bmm_fp8_b64_n128_k512"  # model:kimi-k2
+    axes = {"batch_size": 64, "N": 128, "K": 512}
+    sha256 = "7024aaace712551f43fc135a73a4b64e6df5542611a43cde939e9e44bfccb58f"
+
+# The next 2: Matrix products C = A @ B.T of float8 values: queries of batch_size heads
+# into the latent space, 128 to 512 features.
 # model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
 class TestBmmFp8B128N512K128(BmmFp8Base):
     name = "bmm_fp8_b128_n512_k128"
     axes = {"batch_size": 128, "N": 512, "K": 128}
     sha256 = "29c573ecbb689d7bd19e902a861312267b1493430f920a32cd1fd95214f6fc95"
+
+class TestBmmFp8B64N512K128(BmmFp8Base):
+    name = "bmm_fp8_b64_n512_k128"  # model:kimi-k2
+    axes = {"batch_size": 64, "N": 512, "K": 128}
+    sha256 = "13035785a971ac561d2802a81ff49bb370a4569831c6274c237d2b2b009cdf7e"
 
 # Matrix products C = A @ B.T of float8 values: gate and up, 4096 to 28672 features.
 class TestBmmFp8B1N28672K4096(BmmFp8Base):
@@ -322,20 +332,6 @@ class TestBmmFp8B1N6144K4096(BmmFp8Base):
     name = "bmm_fp8_b1_n6144_k4096"  # model:llama-3.1-8b
     axes = {"batch_size": 1, "N": 6144, "K": 4096}
     sha256 = "b1993fed24d29594b3c32694eec47c8e4e5d6b6086981a1037aa5dd41931f396"
-
-# Matrix products C = A @ B.T of float8 values: outputs of 64 heads from the latent
-# space, 512 to 128 features.
-class TestBmmFp8B64N128K512(BmmFp8Base):
-    name = "bmm_fp8_b64_n128_k512"  # model:kimi-k2
-    axes = {"batch_size": 64, "N": 128, "K": 512}
-    sha256 = "7024aaace712551f43fc135a73a4b64e6df5542611a43cde939e9e44bfccb58f"
-
-# Matrix products C = A @ B.T of float8 values: queries of 64 heads into the latent
-# space, 128 to 512 features.
-class TestBmmFp8B64N512K128(BmmFp8Base):
-    name = "bmm_fp8_b64_n512_k128"  # model:kimi-k2
-    axes = {"batch_size": 64, "N": 512, "K": 128}
-    sha256 = "13035785a971ac561d2802a81ff49bb370a4569831c6274c237d2b2b009cdf7e"
 
 
 # Each 128 elements of a row of the input share a scale, and each block of 128 x 128 of
@@ -375,12 +371,18 @@ class Fp8BlockscaleGemmBase(GemmFp8Tests):
     reference = staticmethod(reference_fp8_blockscale_gemm)
     interface = INTERFACE_FP8_BLOCKSCALE_GEMM
 
-# Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
-# 12288 features.
+# The next 2: Matrix product out = input @ weight.T of float8 values: query projection,
+# 1536 to N features.
 class TestFp8BlockscaleGemmSm90N12288K1536(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n12288_k1536"  # model:kimi-k2
     axes = {"N": 12288, "K": 1536, "num_k_blocks": 12, "num_n_blocks": 96}
     sha256 = "7a583845e42317a1a56308fe14e42e6113c2cc2435b0445982e5cb84676b21d0"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestFp8BlockscaleGemmSm90N24576K1536(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n24576_k1536"
+    axes = {"N": 24576, "K": 1536, "num_k_blocks": 12, "num_n_blocks": 192}
+    sha256 = "91c4a9dbc552764f19e855c10e4a731db0edd7f80978994ebf665f4a3f2edadf"
 
 # Matrix product out = input @ weight.T of float8 values: compression of the query, 7168
 # to 1536 features.
@@ -390,35 +392,36 @@ class TestFp8BlockscaleGemmSm90N1536K7168(Fp8BlockscaleGemmBase):
     axes = {"N": 1536, "K": 7168, "num_k_blocks": 56, "num_n_blocks": 12}
     sha256 = "ba1410dd33c0b8d9345f900f44692385b42dc94845e92e0cfb2426c863149bd6"
 
-# Matrix product out = input @ weight.T of float8 values: key and value projection, 512
-# to 16384 features.
+# The next 2: Matrix product out = input @ weight.T of float8 values: key and value
+# projection, 512 to N features.
 class TestFp8BlockscaleGemmSm90N16384K512(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n16384_k512"  # model:kimi-k2
     axes = {"N": 16384, "K": 512, "num_k_blocks": 4, "num_n_blocks": 128}
     sha256 = "0efcfc3daf2e136bfb523b623d25aae3d7a52c81352beaaaf3d62e28ff36c8d5"
 
-# Matrix product out = input @ weight.T of float8 values: query projection, 1536 to
-# 24576 features.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
-class TestFp8BlockscaleGemmSm90N24576K1536(Fp8BlockscaleGemmBase):
-    name = "fp8_blockscale_gemm_sm90_n24576_k1536"
-    axes = {"N": 24576, "K": 1536, "num_k_blocks": 12, "num_n_blocks": 192}
-    sha256 = "91c4a9dbc552764f19e855c10e4a731db0edd7f80978994ebf665f4a3f2edadf"
-
-# Matrix product out = input @ weight.T of float8 values: attention output projection,
-# 6144 to 3072 features.
-class TestFp8BlockscaleGemmSm90N3072K6144(Fp8BlockscaleGemmBase):
-    name = "fp8_blockscale_gemm_sm90_n3072_k6144"  # model:minimax-m2
-    axes = {"N": 3072, "K": 6144, "num_k_blocks": 48, "num_n_blocks": 24}
-    sha256 = "c084d21119612b3d2d866e9b242ed477a3b3eb8534992999d34d2fad641650a7"
-
-# Matrix product out = input @ weight.T of float8 values: key and value projection, 512
-# to 32768 features.
 # model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
 class TestFp8BlockscaleGemmSm90N32768K512(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n32768_k512"
     axes = {"N": 32768, "K": 512, "num_k_blocks": 4, "num_n_blocks": 256}
     sha256 = "28c19f1d28234145d13cb1c9d843fc7f0a123799826332b436bbcee9bacc7184"
+
+# The next 3: Matrix product out = input @ weight.T of float8 values: attention output
+# projection, K to N features.
+class TestFp8BlockscaleGemmSm90N3072K6144(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n3072_k6144"  # model:minimax-m2
+    axes = {"N": 3072, "K": 6144, "num_k_blocks": 48, "num_n_blocks": 24}
+    sha256 = "c084d21119612b3d2d866e9b242ed477a3b3eb8534992999d34d2fad641650a7"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestFp8BlockscaleGemmSm90N7168K16384(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n7168_k16384"
+    axes = {"N": 7168, "K": 16384, "num_k_blocks": 128, "num_n_blocks": 56}
+    sha256 = "a1ddfdb5587997fb41361eaf09972b5bf8d8301365b29037ad61bd0cdf9b59ea"
+
+class TestFp8BlockscaleGemmSm90N7168K8192(Fp8BlockscaleGemmBase):
+    name = "fp8_blockscale_gemm_sm90_n7168_k8192"  # model:kimi-k2
+    axes = {"N": 7168, "K": 8192, "num_k_blocks": 64, "num_n_blocks": 56}
+    sha256 = "ff2825d6444006b19a807734e81e6893cfa473a1e04c995411b31c27e9c02667"
 
 # Matrix product out = input @ weight.T of float8 values: fused gate and up projection
 # of dense layers, 7168 to 36864 features.
@@ -444,14 +447,6 @@ class TestFp8BlockscaleGemmSm90N576K7168(Fp8BlockscaleGemmBase):
     axes = {"N": 576, "K": 7168, "num_k_blocks": 56, "num_n_blocks": 5}
     sha256 = "ed75404b0e166183bc2e1435fe3f57e48eb01e0d57cb644cee8ac02de5fac324"
 
-# Matrix product out = input @ weight.T of float8 values: attention output projection,
-# 16384 to 7168 features.
-# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
-class TestFp8BlockscaleGemmSm90N7168K16384(Fp8BlockscaleGemmBase):
-    name = "fp8_blockscale_gemm_sm90_n7168_k16384"
-    axes = {"N": 7168, "K": 16384, "num_k_blocks": 128, "num_n_blocks": 56}
-    sha256 = "a1ddfdb5587997fb41361eaf09972b5bf8d8301365b29037ad61bd0cdf9b59ea"
-
 # Matrix product out = input @ weight.T of float8 values: down projection of dense
 # layers, 18432 to 7168 features.
 # model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
@@ -467,13 +462,6 @@ class TestFp8BlockscaleGemmSm90N7168K2048(Fp8BlockscaleGemmBase):
     name = "fp8_blockscale_gemm_sm90_n7168_k2048"
     axes = {"N": 7168, "K": 2048, "num_k_blocks": 16, "num_n_blocks": 56}
     sha256 = "3d6d82e70284abf2f49aca48cd149247b6f1106d930b25f3af8cc3434b539af6"
-
-# Matrix product out = input @ weight.T of float8 values: attention output projection,
-# 8192 to 7168 features.
-class TestFp8BlockscaleGemmSm90N7168K8192(Fp8BlockscaleGemmBase):
-    name = "fp8_blockscale_gemm_sm90_n7168_k8192"  # model:kimi-k2
-    axes = {"N": 7168, "K": 8192, "num_k_blocks": 64, "num_n_blocks": 56}
-    sha256 = "ff2825d6444006b19a807734e81e6893cfa473a1e04c995411b31c27e9c02667"
 
 # Matrix product out = input @ weight.T of float8 values: fused query, key and value
 # projection, 3072 to 8192 features.

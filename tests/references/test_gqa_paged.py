@@ -298,61 +298,22 @@ INTERFACE_GQA_PAGED_DECODE_PS64 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_GQA_PAGED_DECODE_FP16 = Interface(
+INTERFACE_GQA_PAGED_DECODE_FP16 = INTERFACE_GQA_PAGED_DECODE_PS64.but(
     inputs={
         "q": "float16[batch_size, num_qo_heads, head_dim]",
         "k_cache": "float16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "float16[num_pages, page_size, num_kv_heads, head_dim]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "float16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+    outputs={"output": "float16[batch_size, num_qo_heads, head_dim]"},
 )
-INTERFACE_GQA_PAGED_DECODE_PS1 = Interface(
-    inputs={
-        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+INTERFACE_GQA_PAGED_DECODE_PS1 = INTERFACE_GQA_PAGED_DECODE_PS64.but(
+    without=("kv_last_page_len",),
 )
-INTERFACE_GQA_PAGED_DECODE_HND = Interface(
+INTERFACE_GQA_PAGED_DECODE_HND = INTERFACE_GQA_PAGED_DECODE_PS64.but(
     inputs={
-        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
         "v_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
 )
 INTERFACE_GQA_PAGED_DECODE_KVE4M3 = Interface(
     inputs={
@@ -402,44 +363,14 @@ INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3 = Interface(
         "v_scale.min() > 0",
     ),
 )
-INTERFACE_GQA_PAGED_DECODE_RETURN_LSE = Interface(
-    inputs={
-        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-        "return_lse": "bool",
-    },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+INTERFACE_GQA_PAGED_DECODE_RETURN_LSE = INTERFACE_GQA_PAGED_DECODE_PS1.but(
+    inputs={"sm_scale": "float32", "return_lse": "bool"},
 )
-INTERFACE_GQA_PAGED_DECODE_SINK = Interface(
+INTERFACE_GQA_PAGED_DECODE_SINK = INTERFACE_GQA_PAGED_DECODE_PS64.but(
     inputs={
-        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "sinks": "float32[num_qo_heads]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
 )
 INTERFACE_GQA_PAGED_PREFILL = Interface(
     inputs={
@@ -462,66 +393,26 @@ INTERFACE_GQA_PAGED_PREFILL = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16 = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16 = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
         "q": "float16[total_q, num_qo_heads, head_dim]",
         "k_cache": "float16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "float16[num_pages, page_size, num_kv_heads, head_dim]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "float16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+    outputs={"output": "float16[total_q, num_qo_heads, head_dim]"},
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL = Interface(
-    inputs={
-        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL = INTERFACE_GQA_PAGED_PREFILL.but(
     constraints=(
         "total_q == qo_indptr[-1].item()",
         "num_kv_indices == kv_indptr[-1].item()",
     ),
+    without=("kv_last_page_len",),
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_HND = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_HND = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
-        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
         "v_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
 )
 INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
     inputs={
@@ -575,43 +466,16 @@ INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3 = Interface(
         "v_scale.min() > 0",
     ),
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
-        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "sinks": "float32[num_qo_heads]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
 )
-INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
-        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "custom_mask": "bool[mask_len]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
     },
     constraints=(
         "len_indptr == batch_size + 1",
@@ -1012,8 +876,7 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedDecodeCap50W4095Ps64Ba
 
 # Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
 # num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
-# none where it has no pages. lse is base 2. The query stands at its sequence's last
-# key. A query that sees no key gives output 0 and lse -inf.
+# none where it has no pages. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
 # Tolerances of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more:
 #   output  source                            rtol      atol      NMSE     reason
@@ -1090,8 +953,8 @@ class GqaPagedDecodePs64Base(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_ps64)
     axes = {"page_size": 64}
 
-# The query stands at its sequence's last key. Queries, keys, values and output are
-# float16. A query that sees no key gives output 0 and lse -inf.
+# The next 2: The query stands at its sequence's last key. Queries, keys, values and
+# output are float16. A query that sees no key gives output 0 and lse -inf.
 class TestGqaPagedDecodeFp16H32Kv32D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_fp16_h32_kv32_d128_ps64"  # model:llama-2-7b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_FP16
@@ -1100,8 +963,6 @@ class TestGqaPagedDecodeFp16H32Kv32D128Ps64(GqaPagedDecodePs64Base):
     FP16 = True  # "fp16" in the name
     sha256 = "ace5cf4443b2a3897b5894bf4dad32f0ee27930a508555e0fcc27efb25b4186c"
 
-# The query stands at its sequence's last key. Queries, keys, values and output are
-# float16. A query that sees no key gives output 0 and lse -inf.
 class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_fp16_h32_kv8_d128_ps64"  # model:llama-3.1-8b-awq, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_FP16
@@ -1110,7 +971,7 @@ class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedDecodePs64Base):
     FP16 = True  # "fp16" in the name
     sha256 = "be870a8f8b377215c1fbfe9b51c55460347c75c98f24ffd6bcea17ca2cdc48af"
 
-# A sequence without keys gives output 0 and lse -inf.
+# The next 8: A sequence without keys gives output 0 and lse -inf.
 # model:llama-3.1-70b, model:qwen3-32b, tp:4
 class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h16_kv2_d128_ps64"
@@ -1118,6 +979,50 @@ class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
     sha256 = "e2071f3042006c4685df51d549222f1af03493e5ac6f0b820ef5fe503ddc1523"
 
+class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h20_kv4_d128_ps64"  # model:qwen3-14b, tp:2
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "550d9753f47832858c5edbe5d1c1445175830c1f48b32325643659d6e991e893"
+
+class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h24_kv4_d128_ps64"  # model:mixtral-8x22b, tp:2
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 24, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "6fcb964062414092c22cfd1e3f575de29436ce9d5d715460c26d0eb02cfdfbd4"
+
+class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h24_kv8_d128_ps64"  # model:llama-3.2-3b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "2cfad11d04467c51cca8ed2246ccb8cb0f8f3fb66d2d614ce499c9d8b6b81760"
+
+class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv16_d128_ps64"  # model:gemma-3-27b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "08af977181700e0ff847d9a021d246dbf95a964813239acd41ae54313dcd1fce"
+
+class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "dce97cb15e6789f2c78ea30e4a8a3d450e69e7ba4520da4f03eb0419a016eaff"
+
+class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv8_d128_ps64"  # model:llama-3.1-8b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "0e18dc7400f02ad8751a3aaf879910d007903d2c11f6770b2bc2b764ef02fcb4"
+
+class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h6_kv1_d128_ps64"  # model:minimax-m2, tp:8
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
+
+# The next 10: The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf.
 class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h16_kv2_d256_ps64"  # model:qwen3-next-80b-a3b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
@@ -1130,59 +1035,17 @@ class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
     sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
 
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH20Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h20_kv4_d128_ps64"  # model:qwen3-14b, tp:2
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "550d9753f47832858c5edbe5d1c1445175830c1f48b32325643659d6e991e893"
-
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH24Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h24_kv4_d128_ps64"  # model:mixtral-8x22b, tp:2
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 24, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "6fcb964062414092c22cfd1e3f575de29436ce9d5d715460c26d0eb02cfdfbd4"
-
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH24Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h24_kv8_d128_ps64"  # model:llama-3.2-3b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "2cfad11d04467c51cca8ed2246ccb8cb0f8f3fb66d2d614ce499c9d8b6b81760"
-
 class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
 
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH32Kv16D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h32_kv16_d128_ps64"  # model:gemma-3-27b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
-    sha256 = "08af977181700e0ff847d9a021d246dbf95a964813239acd41ae54313dcd1fce"
-
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH32Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "dce97cb15e6789f2c78ea30e4a8a3d450e69e7ba4520da4f03eb0419a016eaff"
-
 class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
     sha256 = "197c667124cacee0e0627b406bdae72344c22ac43ffdadeb7000412e52730daf"
-
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH32Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h32_kv8_d128_ps64"  # model:llama-3.1-8b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "0e18dc7400f02ad8751a3aaf879910d007903d2c11f6770b2bc2b764ef02fcb4"
 
 class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
@@ -1216,13 +1079,6 @@ class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedDecodePs64Base):
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "812dba82456166fca871dcfc5f5e21b9ae483eade5f28461c6716227778bd505"
-
-# A sequence without keys gives output 0 and lse -inf.
-class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h6_kv1_d128_ps64"  # model:minimax-m2, tp:8
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
-    sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
 
 class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
@@ -2361,9 +2217,6 @@ class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(
 
 # A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it has no
 # pages. A query that sees no key gives output 0 and lse -inf. lse is base 2.
-# Grouped-query attention over a paged KV cache, prefill: 16 query heads share 2 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
 # Tolerances of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 1 more: as of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more.
 # Tolerances of gqa_paged_prefill_causal_h16_kv1_d128_ps64 and 19 more: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
@@ -2434,9 +2287,9 @@ class GqaPagedPrefillCausalPs64Base(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_prefill_causal_ps64)
     axes = {"page_size": 64}
 
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 32 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i. Queries, keys, values and output are float16.
+# The next 2: Grouped-query attention over a paged KV cache, prefill: 32 query heads
+# share num_kv_heads KV heads. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. Queries, keys, values and output are float16.
 class TestGqaPagedPrefillCausalFp16H32Kv32D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64"  # model:llama-2-7b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_FP16
@@ -2445,9 +2298,6 @@ class TestGqaPagedPrefillCausalFp16H32Kv32D128Ps64(GqaPagedPrefillCausalPs64Base
     FP16 = True  # "fp16" in the name
     sha256 = "4284ec8f420ec4ab8e3d0b954f4a53a875206d001e2fdce7ebc7c86d5ab8ed2f"
 
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i. Queries, keys, values and output are float16.
 # model:llama-3.1-8b-awq, tp:1
 class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_fp16_h32_kv8_d128_ps64"
@@ -2457,18 +2307,15 @@ class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base)
     FP16 = True  # "fp16" in the name
     sha256 = "47f49805c92bb356ea15fbb61c5922383702da45726e9a2be67f189948ca5e65"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 1
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
+# The next 10: Grouped-query attention over a paged KV cache, causal prefill:
+# num_qo_heads query heads share num_kv_heads KV heads. The mask is causal and aligned
+# bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH16Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h16_kv1_d128_ps64"  # model:qwen3-235b, tp:4
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 16, "num_kv_heads": 1, "head_dim": 128}
     sha256 = "0129d0fcfef8dfa5cecd2c743ae017cfec3924be332cb962ff9250c7b4039321"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 16 query heads share 2
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
 # model:llama-3.1-70b, model:qwen3-32b, tp:4
 class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h16_kv2_d128_ps64"
@@ -2476,6 +2323,57 @@ class TestGqaPagedPrefillCausalH16Kv2D128Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
     sha256 = "88bc1f0ff258c59b7be2ed04fc7d51eb45a091801ec27e972848c0c3f60fb8f4"
 
+class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"  # model:qwen3-14b, tp:2
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "6a90bf7fe6e0c4be08c9a70a03f1efa688dff18bcf98b2530072a41182b3fc05"
+
+class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"  # model:mixtral-8x22b, tp:2
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "be9e447f94a86ddb7e64ffb082be17c4a5931c48bd763238756c67c37b74ba70"
+
+class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"  # model:llama-3.2-3b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "d6113f65bffeadcd9e7eb28a8f548b206f14bd9d6e6d6df8d960cf1be9cb0116"
+
+class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"  # model:gemma-3-27b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "e2f4593214fa1c57e0a963078bbb3ab0b2db7a1de9fa07205d2746cd71a6c4bc"
+
+class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "4018eeb9bb89e4858a06d97f0c4146f19a05dbdb00e4f688756db4f7eff652fe"
+
+class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"  # model:llama-3.1-8b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "622aababeeec3af35c91ee304cd9d4ea4e3c2ec67c4250c3a88704fdc1a631e2"
+
+class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"  # model:llama-4-scout, tp:8
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "553a55e3ed88f8a73398dbf9410ae8d8d9c68e8fab84c35583051a63487a0c30"
+
+class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"  # model:minimax-m2, tp:8
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "5d47f6e2c9d98a2c6a5f51e53ee232f535893419b29e484a01b27f324f91aef8"
+
+# The next 10: Grouped-query attention over a paged KV cache, prefill: num_qo_heads
+# query heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right:
+# query i of q_len stands at key kv_len - q_len + i.
 # model:qwen3-next-80b-a3b, tp:1
 class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
@@ -2489,90 +2387,24 @@ class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
     sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 20 query heads share 4
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH20Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h20_kv4_d128_ps64"  # model:qwen3-14b, tp:2
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "6a90bf7fe6e0c4be08c9a70a03f1efa688dff18bcf98b2530072a41182b3fc05"
-
-# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 4
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH24Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h24_kv4_d128_ps64"  # model:mixtral-8x22b, tp:2
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 24, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "be9e447f94a86ddb7e64ffb082be17c4a5931c48bd763238756c67c37b74ba70"
-
-# Grouped-query attention over a paged KV cache, causal prefill: 24 query heads share 8
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH24Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h24_kv8_d128_ps64"  # model:llama-3.2-3b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "d6113f65bffeadcd9e7eb28a8f548b206f14bd9d6e6d6df8d960cf1be9cb0116"
-
-# Grouped-query attention over a paged KV cache, prefill: 28 query heads share 4 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 16
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH32Kv16D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h32_kv16_d128_ps64"  # model:gemma-3-27b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
-    sha256 = "e2f4593214fa1c57e0a963078bbb3ab0b2db7a1de9fa07205d2746cd71a6c4bc"
-
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 4
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH32Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h32_kv4_d128_ps64"  # model:qwen3-30b-a3b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "4018eeb9bb89e4858a06d97f0c4146f19a05dbdb00e4f688756db4f7eff652fe"
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 4 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
     sha256 = "22d00d0bfde3c9bb6471d7590e0d16d5c3e0f0f670a11a647c896ad2e00b7cde"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 32 query heads share 8
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h32_kv8_d128_ps64"  # model:llama-3.1-8b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "622aababeeec3af35c91ee304cd9d4ea4e3c2ec67c4250c3a88704fdc1a631e2"
-
-# Grouped-query attention over a paged KV cache, prefill: 32 query heads share 8 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
     sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
 
-# Grouped-query attention over a paged KV cache, prefill: 40 query heads share 8 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 # model:qwen3-14b, model:llama-4-scout, tp:1
 class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
@@ -2580,9 +2412,6 @@ class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "251df86ca6f4e9ce52666332179e4fc17175c01461fabe4dadfce0c2fee9ed0a"
 
-# Grouped-query attention over a paged KV cache, prefill: 48 query heads share 8 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 # model:minimax-m2, model:mixtral-8x22b, tp:1
 class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
@@ -2590,27 +2419,12 @@ class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "5edad7bc2dc1bf0000077578a03302969f0641f683715f7c59576c404321cbe2"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 5 query heads share 1
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH5Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h5_kv1_d128_ps64"  # model:llama-4-scout, tp:8
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 5, "num_kv_heads": 1, "head_dim": 128}
-    sha256 = "553a55e3ed88f8a73398dbf9410ae8d8d9c68e8fab84c35583051a63487a0c30"
-
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 4 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
 
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 # model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
 class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
@@ -2618,18 +2432,6 @@ class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "e262d188a1fe68f0039ff57039b03a3f801ce5c11f79631dc664f0fa5544a422"
 
-# Grouped-query attention over a paged KV cache, causal prefill: 6 query heads share 1
-# KV heads. The mask is causal and aligned bottom-right: query i of q_len sees keys 0
-# ... kv_len - q_len + i.
-class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h6_kv1_d128_ps64"  # model:minimax-m2, tp:8
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
-    sha256 = "5d47f6e2c9d98a2c6a5f51e53ee232f535893419b29e484a01b27f324f91aef8"
-
-# Grouped-query attention over a paged KV cache, prefill: 96 query heads share 8 KV
-# heads. The mask is causal and aligned bottom-right: query i of q_len stands at key
-# kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
     interface = INTERFACE_GQA_PAGED_PREFILL

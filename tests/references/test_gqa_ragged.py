@@ -115,36 +115,19 @@ INTERFACE_GQA_RAGGED_PREFILL = Interface(
     },
     constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
-INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16 = Interface(
+INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16 = INTERFACE_GQA_RAGGED_PREFILL.but(
     inputs={
         "q": "float16[total_q, num_qo_heads, head_dim]",
         "k": "float16[total_kv, num_kv_heads, head_dim]",
         "v": "float16[total_kv, num_kv_heads, head_dim]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "float16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
+    outputs={"output": "float16[total_q, num_qo_heads, head_dim]"},
 )
-INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = Interface(
+INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = INTERFACE_GQA_RAGGED_PREFILL.but(
     inputs={
-        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "k": "bfloat16[total_kv, num_kv_heads, head_dim]",
         "v": "bfloat16[total_kv, num_kv_heads, head_dim]",
         "sinks": "float32[num_qo_heads]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=("total_q == qo_indptr[-1].item()", "total_kv == kv_indptr[-1].item()"),
 )
 
 # ---- the tests
@@ -567,10 +550,7 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(
     sha256 = "d32647ed0714ba29f6f18807dc76b63922c367b3576a7a8f4f650c760a213813"
 
 
-# A query that sees no key gives output 0 and lse -inf. lse is base 2. Grouped-query
-# attention over contiguous keys and values, prefill: 16 query heads share 2 KV heads.
-# The mask is causal and aligned bottom-right: query i of q_len stands at key kv_len -
-# q_len + i.
+# A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
 # Tolerances of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 1 more:
 #   output  source                            rtol      atol      NMSE     reason
@@ -654,9 +634,10 @@ def reference_gqa_ragged_prefill_causal():
 class GqaRaggedPrefillCausalBase(GqaRaggedTests):
     reference = staticmethod(reference_gqa_ragged_prefill_causal)
 
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 32 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries, keys, values and output are float16.
+# The next 2: Grouped-query attention over contiguous keys and values, prefill: 32 query
+# heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right: query
+# i of q_len stands at key kv_len - q_len + i. Queries, keys, values and output are
+# float16.
 class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_fp16_h32_kv32_d128"  # model:llama-2-7b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
@@ -665,9 +646,6 @@ class TestGqaRaggedPrefillCausalFp16H32Kv32D128(GqaRaggedPrefillCausalBase):
     FP16 = True  # "fp16" in the name
     sha256 = "a071948168078a056b04973475046f9e29f1d3c05302c249da79479e46c9fcb0"
 
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. Queries, keys, values and output are float16.
 class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_fp16_h32_kv8_d128"  # model:llama-3.1-8b-awq, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_FP16
@@ -676,15 +654,66 @@ class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedPrefillCausalBase):
     FP16 = True  # "fp16" in the name
     sha256 = "b09a64d4110561def46d535acbb3f5433fa61e8b152acfe0fae8fab262e24027"
 
-# Grouped-query attention over contiguous keys and values, causal prefill: 16 query
-# heads share 2 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i.
+# The next 9: Grouped-query attention over contiguous keys and values, causal prefill:
+# num_qo_heads query heads share num_kv_heads KV heads. The mask is causal and aligned
+# bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH16Kv2D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h16_kv2_d128"  # model:qwen3-32b, tp:4
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 128}
     sha256 = "b9f27fa5991a8a7a5af83d4e91fe48da80039b7091574495dfcd748d1c890512"
 
+class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h20_kv4_d128"  # model:qwen3-14b, tp:2
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "25e45d2baf72f497a433a79678ba98438d927bbf42276db82c5f1d57166048e8"
+
+class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h24_kv8_d128"  # model:llama-3.2-3b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "9db0b3dd56db536f49a4ff6bf080d92a9db1917ec3180366a57a2053bf833579"
+
+class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv16_d128"  # model:gemma-3-27b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
+    sha256 = "ba90605b99438956c19e211d6cd0d9580af3f60fd560b288ed1be2cd198e6922"
+
+class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv4_d128"  # model:qwen3-30b-a3b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "738a9c59d0f973cf69089b4dffbb2d7908f266a2d8a18da88eece4cebab205f2"
+
+class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h32_kv8_d128"  # model:llama-3.1-8b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "6a502eb8220006c3e87f33b34707a682ae02dee03dcf41cb5b12464b1622efa0"
+
+class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h5_kv1_d128"  # model:llama-4-scout-17b-16e, tp:8
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 5, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "1700e15037a4142069d1c24dea63d054e98c65f5a71ec4e929c4082ae1b6eb2c"
+
+class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h6_kv1_d128"  # model:minimax-m2, tp:8
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "c2d52cf3fac98208e68a18779b245ecabb2c7cc7823487caa0d26fa11206a249"
+
+class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h8_kv1_d256"  # model:qwen3-next-80b-a3b, tp:2
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_dim": 256}
+    sha256 = "cc634265972731c2657d38904c4cb11088c79ec2d1be0a8fd4b3cf18ae2d614b"
+
+# The next 10: Grouped-query attention over contiguous keys and values, prefill:
+# num_qo_heads query heads share num_kv_heads KV heads. The mask is causal and aligned
+# bottom-right: query i of q_len stands at key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH16Kv2D256(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h16_kv2_d256"  # model:qwen3-next-80b-a3b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
@@ -697,81 +726,24 @@ class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedPrefillCausalBase):
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
     sha256 = "ce7a1d4c2057bdaad8434774e3eb63c0f63ce8d35ae19626426b009a29cfea6d"
 
-# Grouped-query attention over contiguous keys and values, causal prefill: 20 query
-# heads share 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH20Kv4D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h20_kv4_d128"  # model:qwen3-14b, tp:2
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 20, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "25e45d2baf72f497a433a79678ba98438d927bbf42276db82c5f1d57166048e8"
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 24 query
-# heads share 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH24Kv8D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h24_kv8_d128"  # model:llama-3.2-3b, tp:1
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 24, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "9db0b3dd56db536f49a4ff6bf080d92a9db1917ec3180366a57a2053bf833579"
-
-# Grouped-query attention over contiguous keys and values, prefill: 28 query heads share
-# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH28Kv4D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h28_kv4_d128"  # model:qwen2.5-7b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "5898d92208dd85a31797ceb9baebab3fd1255072750b1ec986eb112dcafcf369"
 
-# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
-# heads share 16 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH32Kv16D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h32_kv16_d128"  # model:gemma-3-27b, tp:1
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_dim": 128}
-    sha256 = "ba90605b99438956c19e211d6cd0d9580af3f60fd560b288ed1be2cd198e6922"
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
-# heads share 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH32Kv4D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h32_kv4_d128"  # model:qwen3-30b-a3b, tp:1
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "738a9c59d0f973cf69089b4dffbb2d7908f266a2d8a18da88eece4cebab205f2"
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH32Kv4D512(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h32_kv4_d512"  # model:gemma-4-31b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
     sha256 = "8a9509226187795c9e15ccbe4ae6c85022ac5525a1b2200f335555ee061594b3"
 
-# Grouped-query attention over contiguous keys and values, causal prefill: 32 query
-# heads share 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len
-# sees keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH32Kv8D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h32_kv8_d128"  # model:llama-3.1-8b, tp:1
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "6a502eb8220006c3e87f33b34707a682ae02dee03dcf41cb5b12464b1622efa0"
-
-# Grouped-query attention over contiguous keys and values, prefill: 32 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH32Kv8D64(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h32_kv8_d64"  # model:llama-3.2-1b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
     sha256 = "30057e7c96c0315eedee1e1bc5231575cf1eb27dbece5340b2ee5ff2194143fd"
 
-# Grouped-query attention over contiguous keys and values, prefill: 40 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 # model:qwen3-14b, model:llama-4-scout, tp:1
 class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h40_kv8_d128"
@@ -779,9 +751,6 @@ class TestGqaRaggedPrefillCausalH40Kv8D128(GqaRaggedPrefillCausalBase):
     axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "473d1eb00f6e507c8f10bcd3b1b316b1c1a799732501da0949e7731ef15b9918"
 
-# Grouped-query attention over contiguous keys and values, prefill: 48 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 # model:minimax-m2, model:mixtral-8x22b, tp:1
 class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h48_kv8_d128"
@@ -789,27 +758,12 @@ class TestGqaRaggedPrefillCausalH48Kv8D128(GqaRaggedPrefillCausalBase):
     axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "f83b11c7ec386e91567f04a39da0ede9c3afb66d7c65a8775701b58e57fd076e"
 
-# Grouped-query attention over contiguous keys and values, causal prefill: 5 query heads
-# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH5Kv1D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h5_kv1_d128"  # model:llama-4-scout-17b-16e, tp:8
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 5, "num_kv_heads": 1, "head_dim": 128}
-    sha256 = "1700e15037a4142069d1c24dea63d054e98c65f5a71ec4e929c4082ae1b6eb2c"
-
-# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
-# 4 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH64Kv4D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h64_kv4_d128"  # model:qwen3-235b-a22b, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
     sha256 = "5ee0c7f80922262ed10c58d96feccd2b5ebf26d3abea5be98147de4e3d21335d"
 
-# Grouped-query attention over contiguous keys and values, prefill: 64 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 # model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
 class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h64_kv8_d128"
@@ -817,27 +771,6 @@ class TestGqaRaggedPrefillCausalH64Kv8D128(GqaRaggedPrefillCausalBase):
     axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
     sha256 = "6a45a6f02105b328ed4b76f2426f8862df50f0d2d01b19c0d88271142232c778"
 
-# Grouped-query attention over contiguous keys and values, causal prefill: 6 query heads
-# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH6Kv1D128(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h6_kv1_d128"  # model:minimax-m2, tp:8
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
-    sha256 = "c2d52cf3fac98208e68a18779b245ecabb2c7cc7823487caa0d26fa11206a249"
-
-# Grouped-query attention over contiguous keys and values, causal prefill: 8 query heads
-# share 1 KV heads. The mask is causal and aligned bottom-right: query i of q_len sees
-# keys 0 ... kv_len - q_len + i.
-class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedPrefillCausalBase):
-    name = "gqa_ragged_prefill_causal_h8_kv1_d256"  # model:qwen3-next-80b-a3b, tp:2
-    interface = INTERFACE_GQA_RAGGED_PREFILL
-    axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_dim": 256}
-    sha256 = "cc634265972731c2657d38904c4cb11088c79ec2d1be0a8fd4b3cf18ae2d614b"
-
-# Grouped-query attention over contiguous keys and values, prefill: 96 query heads share
-# 8 KV heads. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH96Kv8D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h96_kv8_d128"  # model:glm-4.6, tp:1
     interface = INTERFACE_GQA_RAGGED_PREFILL

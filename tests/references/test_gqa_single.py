@@ -173,18 +173,12 @@ INTERFACE_GQA_SINGLE_DECODE = Interface(
     },
     constraints=("kv_len >= 1",),
 )
-INTERFACE_GQA_SINGLE_PREFILL = Interface(
-    inputs={
-        "q": "bfloat16[q_len, num_qo_heads, head_dim]",
-        "k": "bfloat16[kv_len, num_kv_heads, head_dim]",
-        "v": "bfloat16[kv_len, num_kv_heads, head_dim]",
-        "sm_scale": "float32",
-    },
+INTERFACE_GQA_SINGLE_PREFILL = INTERFACE_GQA_SINGLE_DECODE.but(
+    inputs={"q": "bfloat16[q_len, num_qo_heads, head_dim]"},
     outputs={
         "output": "bfloat16[q_len, num_qo_heads, head_dim]",
         "lse": "float32[q_len, num_qo_heads]",
     },
-    constraints=("kv_len >= 1",),
 )
 
 # ---- the tests

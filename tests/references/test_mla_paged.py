@@ -193,24 +193,8 @@ INTERFACE_MLA_PAGED_DECODE_PS64 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_MLA_PAGED_DECODE_PS1 = Interface(
-    inputs={
-        "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
-        "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
-        "ckv_cache": "bfloat16[num_pages, page_size, head_dim_ckv]",
-        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+INTERFACE_MLA_PAGED_DECODE_PS1 = INTERFACE_MLA_PAGED_DECODE_PS64.but(
+    without=("kv_last_page_len",),
 )
 INTERFACE_MLA_PAGED_DECODE_KVE4M3 = Interface(
     inputs={
@@ -236,25 +220,8 @@ INTERFACE_MLA_PAGED_DECODE_KVE4M3 = Interface(
         "kpe_scale > 0",
     ),
 )
-INTERFACE_MLA_PAGED_DECODE_RETURN_LSE = Interface(
-    inputs={
-        "q_nope": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
-        "q_pe": "bfloat16[batch_size, num_qo_heads, head_dim_kpe]",
-        "ckv_cache": "bfloat16[num_pages, page_size, head_dim_ckv]",
-        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-        "return_lse": "bool",
-    },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim_ckv]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+INTERFACE_MLA_PAGED_DECODE_RETURN_LSE = INTERFACE_MLA_PAGED_DECODE_PS1.but(
+    inputs={"sm_scale": "float32", "return_lse": "bool"},
 )
 INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
     inputs={
@@ -277,43 +244,15 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64 = Interface(
         "num_kv_indices == kv_indptr[-1].item()",
     ),
 )
-INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = Interface(
-    inputs={
-        "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
-        "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
-        "ckv_cache": "bfloat16[num_pages, page_size, head_dim_ckv]",
-        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=(
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
-    ),
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS1 = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64.but(
+    without=("kv_last_page_len",),
 )
-INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
+INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64.but(
     inputs={
-        "q_nope": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
-        "q_pe": "bfloat16[total_q, num_qo_heads, head_dim_kpe]",
         "ckv_cache": "float8_e4m3fn[num_pages, page_size, head_dim_ckv]",
         "kpe_cache": "float8_e4m3fn[num_pages, page_size, head_dim_kpe]",
         "ckv_scale": "float32",
         "kpe_scale": "float32",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
-    },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim_ckv]",
-        "lse": "float32[total_q, num_qo_heads]",
     },
     constraints=(
         "total_q == qo_indptr[-1].item()",

@@ -455,22 +455,9 @@ INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM = Interface(
-    inputs={
-        "routing_logits": "bfloat16[seq_len, num_local_experts]",
-        "hidden_states": "float8_e4m3fn[seq_len, hidden_size]",
-        "hidden_states_scale": "float32[num_hidden_blocks, seq_len]",
-        "gemm1_weights": "float8_e4m3fn[num_local_experts, gemm1_out_size, hidden_size]",
-        "gemm1_weights_scale": "float32[num_local_experts, num_gemm1_out_blocks, num_hidden_blocks]",
-        "gemm2_weights": "float8_e4m3fn[num_local_experts, hidden_size, intermediate_size]",
-        "gemm2_weights_scale": "float32[num_local_experts, num_hidden_blocks, num_intermediate_blocks]",
-    },
-    outputs={"output": "bfloat16[seq_len, hidden_size]"},
-    constraints=(
-        "gemm1_weights.shape[1] == 2 * intermediate_size",
-        "gemm2_weights.shape[1] == hidden_size",
-        "gemm2_weights.shape[2] == intermediate_size",
-    ),
+INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM = INTERFACE_MOE_FP8_BLOCK_SCALE_RENORM_SHARD.but(
+    inputs={"routing_logits": "bfloat16[seq_len, num_local_experts]"},
+    without=("local_expert_offset",),
 )
 INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD = Interface(
     inputs={
@@ -487,19 +474,12 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE = Interface(
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_SHARD.but(
     inputs={
-        "routing_logits": "bfloat16[seq_len, num_experts]",
-        "hidden_states": "bfloat16[seq_len, hidden_size]",
         "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
         "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
     },
-    outputs={"output": "bfloat16[seq_len, hidden_size]"},
-    constraints=(
-        "gemm1_weights.shape[1] == 2 * intermediate_size",
-        "gemm2_weights.shape[1] == hidden_size",
-        "gemm2_weights.shape[2] == intermediate_size",
-    ),
+    without=("local_expert_offset",),
 )
 INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
     inputs={
@@ -531,19 +511,9 @@ INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE_SHARD = Interface(
         "gemm2_weights.shape[2] == intermediate_size",
     ),
 )
-INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE = Interface(
-    inputs={
-        "topk_ids": "int32[seq_len, top_k]",
-        "hidden_states": "bfloat16[seq_len, hidden_size]",
-        "gemm1_weights": "float32[num_experts, gemm1_out_size, hidden_size]",
-        "gemm2_weights": "float32[num_experts, hidden_size, intermediate_size]",
-    },
-    outputs={"output": "bfloat16[seq_len, hidden_size]"},
-    constraints=(
-        "gemm1_weights.shape[1] == 2 * intermediate_size",
-        "gemm2_weights.shape[1] == hidden_size",
-        "gemm2_weights.shape[2] == intermediate_size",
-    ),
+INTERFACE_TRTLLM_FP4_BLOCK_SCALE_ROUTED_MOE = INTERFACE_TRTLLM_FP4_BLOCK_SCALE_MOE.but(
+    inputs={"topk_ids": "int32[seq_len, top_k]"},
+    without=("routing_logits",),
 )
 INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK1_H5120_I8192 = Interface(
     inputs={
@@ -1470,22 +1440,6 @@ class TrtllmFp4BlockScaleRoutedMoeBase(MoeTests):
     N_GROUP = 1  # the convention of moe
     TOPK_GROUP = 1  # the convention of moe
 
-# It is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
-# all of them.
-# model:qwen3-next-80b-a3b, ep:4, ep:1
-class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(
-    TrtllmFp4BlockScaleRoutedMoeBase
-):
-    name = "trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512"
-    axes = {
-        "num_experts": 128,
-        "hidden_size": 2048,
-        "intermediate_size": 512,
-        "gemm1_out_size": 1024,
-    }
-    TOP_K = 10  # "topk10" in the name
-    sha256 = "7480fa014b54b068cb85475127fe920b74bd7d2876dbcc81c940f853822a2616"
-
 # model:llama-4-maverick, ep:1
 class TestTrtllmFp4BlockScaleRoutedMoeTopk1E128H5120I8192(
     TrtllmFp4BlockScaleRoutedMoeBase
@@ -1527,6 +1481,22 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E128H2048I768(
     }
     TOP_K = 8  # "topk8" in the name
     sha256 = "dfd8c76f1c39180c11759528097c56ec210ec73e1223ffe8c8d9493b1b41798b"
+
+# It is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
+# all of them.
+# model:qwen3-next-80b-a3b, ep:4, ep:1
+class TestTrtllmFp4BlockScaleRoutedMoeTopk10E128H2048I512(
+    TrtllmFp4BlockScaleRoutedMoeBase
+):
+    name = "trtllm_fp4_block_scale_routed_moe_topk10_e128_h2048_i512"
+    axes = {
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "intermediate_size": 512,
+        "gemm1_out_size": 1024,
+    }
+    TOP_K = 10  # "topk10" in the name
+    sha256 = "7480fa014b54b068cb85475127fe920b74bd7d2876dbcc81c940f853822a2616"
 
 # It is a layer of 64 experts: a device that holds 64 of the model's 128 chooses among
 # all of them.

@@ -178,29 +178,15 @@ INTERFACE_APPEND_PAGED_KV_CACHE_HND = Interface(
         "min(positions.tolist()) >= 0",
     ),
 )
-INTERFACE_APPEND_PAGED_KV_CACHE = Interface(
+INTERFACE_APPEND_PAGED_KV_CACHE = INTERFACE_APPEND_PAGED_KV_CACHE_HND.but(
     inputs={
-        "append_key": "bfloat16[nnz_kv, num_kv_heads, head_dim]",
-        "append_value": "bfloat16[nnz_kv, num_kv_heads, head_dim]",
-        "batch_indices": "int32[nnz_kv]",
-        "positions": "int32[nnz_kv]",
         "k_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_last_page_len": "int32[batch_size]",
     },
     outputs={
         "k_cache_out": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache_out": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
     },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-        "min(batch_indices.tolist()) >= 0",
-        "max(batch_indices.tolist()) < batch_size",
-        "min(positions.tolist()) >= 0",
-    ),
 )
 INTERFACE_APPEND_PAGED_MLA_KV_CACHE = Interface(
     inputs={

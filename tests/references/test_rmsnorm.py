@@ -260,12 +260,7 @@ INTERFACE_FUSED_ADD_RMSNORM_QUANT = Interface(
     },
     constraints=("scale > 0",),
 )
-INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL = Interface(
-    inputs={
-        "hidden_states": "bfloat16[batch_size, hidden_size]",
-        "residual": "bfloat16[batch_size, hidden_size]",
-        "weight": "bfloat16[hidden_size]",
-    },
+INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL = INTERFACE_FUSED_ADD_RMSNORM.but(
     outputs={
         "output": "bfloat16[batch_size, hidden_size]",
         "new_residual": "bfloat16[batch_size, hidden_size]",
@@ -278,14 +273,8 @@ INTERFACE_RMSNORM = Interface(
     },
     outputs={"output": "bfloat16[batch_size, hidden_size]"},
 )
-INTERFACE_RMSNORM_QUANT = Interface(
-    inputs={
-        "hidden_states": "bfloat16[batch_size, hidden_size]",
-        "weight": "bfloat16[hidden_size]",
-        "scale": "float32",
-    },
-    outputs={"output": "float8_e4m3fn[batch_size, hidden_size]"},
-    constraints=("scale > 0",),
+INTERFACE_RMSNORM_QUANT = INTERFACE_FUSED_ADD_RMSNORM_QUANT.but(
+    without=("residual", "new_residual"),
 )
 
 # ---- the tests
@@ -726,9 +715,6 @@ class TestGemmaFusedAddRmsnormResidualH5376(GemmaFusedAddRmsnormResidualBase):
     sha256 = "4b8c195b51ee0c7dc8a71b6ed246f1cfd472b0b0055dc1d36f445d686c2c815c"
 
 
-# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
 # fi_api:flashinfer.norm.gemma_rmsnorm
 # Tolerances: as of reference_fused_add_rmsnorm.
 def reference_gemma_rmsnorm():
@@ -754,27 +740,27 @@ class GemmaRmsnormBase(RmsnormTests):
     EPS = 1e-06  # rms_norm_eps of gemma-3-27b, qwen3-next-80b-a3b
     UNIT_OFFSET = True  # "gemma" in the name, rms_norm_unit_offset of gemma-3-27b
 
+# The next 2: RMS normalisation of query and key heads (one row a head): x *
+# rsqrt(mean(x^2) + 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to
+# bfloat16 at the end.
 class TestGemmaRmsnormH128(GemmaRmsnormBase):
     name = "gemma_rmsnorm_h128"  # model:gemma-3-27b
     axes = {"hidden_size": 128}
     sha256 = "09ead0fea71b20724aba5a0971d5ca98887ba2795cc5e4384c2975a2477ab0ea"
-
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
-class TestGemmaRmsnormH2048(GemmaRmsnormBase):
-    name = "gemma_rmsnorm_h2048"  # model:qwen3-next-80b-a3b
-    axes = {"hidden_size": 2048}
-    sha256 = "3f296416726e43865509c3f056cffa905d40ec9904786d9dff01663193a58470"
 
 class TestGemmaRmsnormH256(GemmaRmsnormBase):
     name = "gemma_rmsnorm_h256"  # model:qwen3-next-80b-a3b
     axes = {"hidden_size": 256}
     sha256 = "a5ecabe53a55f85bbb914fe2a46e8b10c9c8696fa83be00107af9493cd63076e"
 
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to bfloat16 at the
-# end.
+# The next 2: RMS normalisation of hidden states of a transformer layer: x *
+# rsqrt(mean(x^2) + 1e-06) * (1 + weight) with x = hidden_states, in float32, rounded to
+# bfloat16 at the end.
+class TestGemmaRmsnormH2048(GemmaRmsnormBase):
+    name = "gemma_rmsnorm_h2048"  # model:qwen3-next-80b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "3f296416726e43865509c3f056cffa905d40ec9904786d9dff01663193a58470"
+
 class TestRmsnormH5376(GemmaRmsnormBase):
     name = "rmsnorm_h5376"  # model:gemma-3-27b
     axes = {"hidden_size": 5376}
@@ -818,8 +804,6 @@ class TestRmsnormH4096(RmsnormBase):
     sha256 = "64e5616cf199d0229a89c0ba349d8e4e6cc542e38ce865efc022cae146727687"
 
 
-# RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # fi_api:flashinfer.norm.rmsnorm
 # Tolerances: as of reference_fused_add_rmsnorm.
 def reference_rmsnorm_2():
@@ -858,6 +842,9 @@ class TestRmsnormH1536(Rmsnorm2Base):
     axes = {"hidden_size": 1536}
     sha256 = "27ef05a52727ab85f972764a21ae30cb9716c1cde74274092f83de0f49047976"
 
+# The next 4: RMS normalisation of hidden states of a transformer layer: x *
+# rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, in float32, rounded to
+# bfloat16 at the end.
 class TestRmsnormH2048(Rmsnorm2Base):
     name = "rmsnorm_h2048"  # model:qwen3-30b-a3b
     axes = {"hidden_size": 2048}
@@ -868,13 +855,6 @@ class TestRmsnormH3072(Rmsnorm2Base):
     axes = {"hidden_size": 3072}
     sha256 = "c48fe029fcfcce176252282f12b077a551acf9884743417fc3e2177622375c4b"
 
-# RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-class TestRmsnormH512(Rmsnorm2Base):
-    name = "rmsnorm_h512"  # model:deepseek-v3, model:deepseek-r1
-    axes = {"hidden_size": 512}
-    sha256 = "c39c9169505efe2bc043eefd499ffa702bf199381d593773fad6cba7f50e5636"
-
 class TestRmsnormH5120(Rmsnorm2Base):
     name = "rmsnorm_h5120"  # model:qwen3-14b
     axes = {"hidden_size": 5120}
@@ -884,6 +864,13 @@ class TestRmsnormH7168(Rmsnorm2Base):
     name = "rmsnorm_h7168"  # model:deepseek-v3, model:deepseek-r1
     axes = {"hidden_size": 7168}
     sha256 = "9530c1f2dfc45d22199381eb9fffd4dd414aff03a892806f1aca7f9bb57820bd"
+
+# RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+class TestRmsnormH512(Rmsnorm2Base):
+    name = "rmsnorm_h512"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 512}
+    sha256 = "c39c9169505efe2bc043eefd499ffa702bf199381d593773fad6cba7f50e5636"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +

@@ -418,17 +418,9 @@ INTERFACE_MROPE = Interface(
     },
     constraints=("num_axes == 3",),
 )
-INTERFACE_ROPE_WITH_COS_SIN_CACHE = Interface(
-    inputs={
-        "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
-        "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
-        "cos_sin_cache": "float32[max_seq_len, rotary_dim]",
-        "positions": "int64[num_tokens]",
-    },
-    outputs={
-        "q_out": "bfloat16[num_tokens, num_qo_heads, head_size]",
-        "k_out": "bfloat16[num_tokens, num_kv_heads, head_size]",
-    },
+INTERFACE_ROPE_WITH_COS_SIN_CACHE = INTERFACE_MROPE.but(
+    inputs={"positions": "int64[num_tokens]"},
+    constraints=(),
 )
 
 # ---- the tests

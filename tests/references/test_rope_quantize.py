@@ -287,24 +287,15 @@ INTERFACE_ROPE_QUANTIZE_FP8_APPEND_PAGED_KV_CACHE_NEOX = Interface(
         "quant_scale_kv > 0",
     ),
 )
-INTERFACE_ROPE_QUANTIZE_FP8_NEOX = Interface(
+INTERFACE_ROPE_QUANTIZE_FP8_NEOX = INTERFACE_MLA_ROPE_QUANTIZE_FP8_GPTJ.but(
     inputs={
-        "q_rope": "bfloat16[num_tokens, num_qo_heads, rope_dim]",
         "k_rope": "bfloat16[num_tokens, num_kv_heads, rope_dim]",
-        "q_nope": "bfloat16[num_tokens, num_qo_heads, nope_dim]",
         "k_nope": "bfloat16[num_tokens, num_kv_heads, nope_dim]",
-        "cos_sin_cache": "float32[max_seq_len, rope_dim]",
-        "pos_ids": "int32[num_tokens]",
-        "quant_scale_q": "float32",
-        "quant_scale_kv": "float32",
     },
     outputs={
-        "q_rope_out": "float8_e4m3fn[num_tokens, num_qo_heads, rope_dim]",
         "k_rope_out": "float8_e4m3fn[num_tokens, num_kv_heads, rope_dim]",
-        "q_nope_out": "float8_e4m3fn[num_tokens, num_qo_heads, nope_dim]",
         "k_nope_out": "float8_e4m3fn[num_tokens, num_kv_heads, nope_dim]",
     },
-    constraints=("quant_scale_q > 0", "quant_scale_kv > 0"),
 )
 
 # ---- the tests

@@ -188,33 +188,31 @@ class SegmentGemmFp16Base(SegmentGemmTests):
     reference = staticmethod(reference_segment_gemm_fp16)
     interface = INTERFACE_SEGMENT_GEMM_FP16
 
-# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
-# rows that choose their weight: low-rank adapters of requests in a batch, from rank 16.
+# The next 2: Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for
+# segments of rows that choose their weight: low-rank adapters of requests in a batch,
+# from rank K.
 class TestSegmentGemmFp16K16N4096(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k16_n4096"
     axes = {"N": 4096, "K": 16}
     sha256 = "947ff6c1de384a99251c90a09053aeb4d3f67213bbe532d658c2b7900f6d2e95"
 
-# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
-# rows that choose their weight: low-rank adapters of requests in a batch, to rank 16.
+class TestSegmentGemmFp16K64N4096(SegmentGemmFp16Base):
+    name = "segment_gemm_fp16_k64_n4096"
+    axes = {"N": 4096, "K": 64}
+    sha256 = "2712b1c44b16ba6a4c0aba878149a7eeb949c2fb0108ffb477d52d89c3185a65"
+
+# The next 2: Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for
+# segments of rows that choose their weight: low-rank adapters of requests in a batch,
+# to rank N.
 class TestSegmentGemmFp16K4096N16(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k4096_n16"
     axes = {"N": 16, "K": 4096}
     sha256 = "b1f7c629eb6256f6b56e561b5ce64a8931ef60c814dc9a846db9ce607a736888"
 
-# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
-# rows that choose their weight: low-rank adapters of requests in a batch, to rank 64.
 class TestSegmentGemmFp16K4096N64(SegmentGemmFp16Base):
     name = "segment_gemm_fp16_k4096_n64"
     axes = {"N": 64, "K": 4096}
     sha256 = "f3197c11a88c2e51e37737760ac41ef1cc25b89faa9e180d70d160e3993db8b7"
-
-# Products y_s = x_s @ W[i_s].T in float16 with float32 accumulation, for segments of
-# rows that choose their weight: low-rank adapters of requests in a batch, from rank 64.
-class TestSegmentGemmFp16K64N4096(SegmentGemmFp16Base):
-    name = "segment_gemm_fp16_k64_n4096"
-    axes = {"N": 4096, "K": 64}
-    sha256 = "2712b1c44b16ba6a4c0aba878149a7eeb949c2fb0108ffb477d52d89c3185a65"
 
 
 # fmt: on

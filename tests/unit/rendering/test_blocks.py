@@ -12,7 +12,7 @@ import pytest
 from generator.ops.op_source import op_source, op_tolerances
 from generator.ops.registry import op_specs
 from generator.rendering.blocks import blocks
-from generator.rendering.descriptions import shared_description
+from generator.rendering.descriptions import grouped, shared_description
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rendering.render import render_test_file
 from generator.rendering.tolerance_table import table_bounds
@@ -112,10 +112,33 @@ def test_a_sentence_that_one_lacks_stays_with_the_other() -> None:
     assert (text, rest) == ("One.", ["Two.", ""])
 
 
-def test_others_replace_the_sentences_of_the_most() -> None:
-    texts = ("Of hidden states. Base 2.", "Of heads. Base 2.", "Of heads. Base 2.")
-    text, rest = shared_description(described(*texts), [{}, {}, {}])
-    assert (text, rest) == ("Base 2. Of heads.", ["Of hidden states.", "", ""])
+def test_equal_texts_stand_together_with_their_numbers_named() -> None:
+    texts = ("128 of 4.", "", "64 of 4.", "Another.", "8 of 5.", "Another.")
+    values = [{"n": 128}, {}, {"n": 64}, {}, {"n": 7}, {}]
+    assert grouped(texts[:4], values[:4]) == [
+        ("", [1]),
+        ("n of 4.", [0, 2]),
+        ("Another.", [3]),
+    ]
+    # 5 has no name: numbers are left as they are
+    assert grouped(texts, values)[1:] == [
+        ("128 of 4.", [0]),
+        ("64 of 4.", [2]),
+        ("8 of 5.", [4]),
+        ("Another.", [3, 5]),
+    ]
+
+
+@pytest.mark.parametrize("op_type", op_specs())
+def test_a_description_counts_the_definitions_that_it_is_of(op_type: str) -> None:
+    for block in blocks(plan_of(op_type), {}):
+        covered = 0
+        for row in block.rows:
+            assert not (covered and row.description), row.planned.definition.name
+            if match := re.match(r"The next (\d+): ", row.description):
+                covered = int(match[1])
+            covered = max(0, covered - 1)
+        assert covered == 0
 
 
 def test_a_table_that_was_printed_is_named() -> None:
