@@ -79,7 +79,8 @@ def _paged(
         raise Failure(f"layer {site.layer}: no definition computes attention, {name}.")
     # many rows of decoding are sequences of their own, each as long as its place
     are_prefixes = role == "decode" and rows > 1
-    structure = pages.prefixes(rows) if are_prefixes else pages.structure(rows)
+    cut = pages.prefixes if are_prefixes else pages.structure
+    structure = cut(rows, site.chunk)
     cache = dict(zip(names[2:], (pages.keys, pages.values), strict=True))
     found = site.calls[name](**queries, **cache, **structure, **_scale(site))
     return found["output"].flatten(1)
@@ -100,6 +101,8 @@ def _own_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     window = getattr(site.attention, "sliding_window", None)
     if window:
         hidden |= at[None, :] <= at[:, None] - window
+    if site.chunk:
+        hidden |= at[None, :] // site.chunk != at[:, None] // site.chunk
     lowest = torch.finfo(q.dtype).min
     mask = torch.zeros(hidden.shape, dtype=q.dtype).masked_fill(hidden, lowest)
     heads = (part.transpose(0, 1)[None] for part in (q, k, v))

@@ -32,6 +32,7 @@ _ATTENTION = {
     "append": "append to the cache",
 }
 """What attention runs: a role, and the module that names its definition."""
+_CHUNKED = ", within chunks"
 _CONVOLVED = {"": " (fwd)", "step": " (update)"}
 _STEPPED = {"": ", prefill", "step": ", decode"}
 _RECURRENT = {
@@ -82,7 +83,7 @@ class Binder:
         sizes = ("hidden_size", "num_attention_heads")
         self.is_whole = all(figures.get(key) == config.get(key) for key in sizes)
         self.needs = {
-            size: list(modules(config, Deployment(page_size=size)))
+            size: _with_chunks(config, modules(config, Deployment(page_size=size)))
             for size in PAGE_SIZES
         }
 
@@ -122,7 +123,8 @@ class Binder:
             window = self.config.count("sliding_window")
             is_windowed = kind == "sliding_attention" or not self._has_whole()
             words = f", window of {window}" if is_windowed else ""
-            yield "ragged", (_ATTENTION["ragged"].format(words), 64)
+            chunks = _CHUNKED if kind == "chunked_attention" else words
+            yield "ragged", (_ATTENTION["ragged"].format(chunks), 64)
             for role, module in list(_ATTENTION.items())[1:]:
                 for size in PAGE_SIZES:
                     yield f"{role}@{size}", (module.format(words), size)
@@ -200,15 +202,34 @@ class Binder:
         return given - real if real and given else 0
 
     def _at_these_figures(self, text: str) -> str:
-        """Return a reference with the window of a tiny model.
+        """Return a reference with the window, or the chunks, of a tiny model.
 
-        It is moved by as much as the figure: a window that is off by one stays so.
+        A window is moved by as much as the figure: one that is off by one stays so.
         """
+        chunk = self.config.count("attention_chunk_size")
+        if chunk:
+            small = self.figures["attention_chunk_size"]
+            line = "ATTENTION_CHUNK_SIZE = {}"
+            text = text.replace(line.format(chunk), line.format(small))
         left = read_constant(text, "window_left")
         moved = self._moved()
         if left is None or not moved:
             return text
         return with_constants(text, WINDOW_LEFT=left + moved)
+
+
+def _with_chunks(config: Config, needs: Iterator[Need]) -> list[Need]:
+    """Return needs, with attention within chunks behind what it stands in place of."""
+    every = list(needs)
+    chunk = config.count("attention_chunk_size")
+    plain, words = "gqa_ragged_prefill_causal", f"chunked_attention_prefill_c{chunk}"
+    whole = [need for need in every if chunk and need.name.startswith(plain)]
+    return every + [
+        Need(
+            need.module + _CHUNKED, "chunked_attention", need.name.replace(plain, words)
+        )
+        for need in whole
+    ]
 
 
 def _kind(name: str) -> str:

@@ -37,6 +37,7 @@ ROUNDINGS: Mapping[str, int] = {
     "activation": 3,
     "add": 1,
     "softcap": 3,
+    "scaled_experts": 10,
     "latent_norm": 3,
     "latent_rope": 4,
     # the query and the output pass one more product each

@@ -41,7 +41,8 @@ class Chain:
         """Return the stages of a layer."""
         mixer = self.family.mixers.get(self.subject.kind(layer))
         mixer = self.family.mixers[""] if mixer is None else mixer
-        mlp = getattr(self.subject.layers[layer], "mlp", None)
+        of_layer = self.subject.layers[layer]
+        mlp = getattr(of_layer, "mlp", getattr(of_layer, "feed_forward", None))
         feed = "moe" if hasattr(mlp, "experts") else "dense"
         return (*mixer, *self.family.feeds.get(feed, ()))
 

@@ -179,6 +179,40 @@ def add(site: Site, residual: Tensor, branch: Tensor) -> list[Tensor]:
     return [residual + branch]
 
 
+def unit_norm(site: Site, q: Tensor, k: Tensor) -> list[Tensor]:
+    """Normalise heads without a weight; no definition does it."""
+    (module,) = site.modules
+    dim = site.attention.head_dim
+    return [module(part.reshape(-1, dim)).reshape(part.shape) for part in (q, k)]
+
+
+def temperature(site: Site, q: Tensor) -> list[Tensor]:
+    """Make queries of layers without RoPE longer with their position, as Llama 4 does."""
+    module = site.attention
+    steps = torch.floor((site.positions.float() + 1.0) / module.floor_scale)
+    scales = torch.log1p(steps) * module.attn_scale + 1.0
+    return [(q * scales[:, None]).to(q.dtype)]
+
+
+def scaled_experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
+    """Sum what the chosen experts make of each token, scaled before they see it."""
+    (module,) = site.modules
+    top_k = int((choice != 0).sum(dim=1).max())
+    chosen = choice.topk(top_k, dim=1)
+    if site.call is None:
+        scaled = y.repeat(choice.shape[1], 1) * choice.T.reshape(-1, 1)
+        return [module(scaled).reshape(choice.shape[1], *y.shape).sum(dim=0)]
+    found = site.call(
+        hidden_states=y,
+        topk_ids=chosen.indices.int(),
+        topk_weights=chosen.values,
+        # transformers has inputs before outputs
+        w13=module.gate_up_proj.transpose(1, 2).contiguous(),
+        w2=module.down_proj.transpose(1, 2).contiguous(),
+    )
+    return [next(iter(found.values()))]
+
+
 def softcap(site: Site, logits: Tensor) -> list[Tensor]:
     """Bound the last logits smoothly; no definition does it alone."""
     cap = site.subject.config.final_logit_softcapping
@@ -195,6 +229,9 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "activation": activation,
     "add": add,
     "softcap": softcap,
+    "unit_norm": unit_norm,
+    "temperature": temperature,
+    "scaled_experts": scaled_experts,
     "latent_norm": latent_norm,
     "latent_rope": latent_rope,
     "latent_attention": latent_attention,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,26 +41,35 @@ class Pages:
         keys, values = (of.new_full((count, size, *of.shape[1:]), 1e4) for of in (k, v))
         return cls(size, keys, values, table)
 
-    def structure(self, rows: int) -> dict[str, Tensor]:
-        """Return the structural inputs for the last `rows` tokens as one sequence."""
-        used = -(-self.length // self.page_size)
-        return {
-            "kv_indptr": torch.tensor([0, used], dtype=torch.int32),
-            "kv_indices": self.table[:used],
-            "kv_last_page_len": torch.tensor(
-                [(self.length - 1) % self.page_size + 1], dtype=torch.int32
-            ),
-            "qo_indptr": torch.tensor([0, rows], dtype=torch.int32),
-        }
+    def structure(self, rows: int, chunk: int = 0) -> dict[str, Tensor]:
+        """Return the structural inputs for the last `rows` tokens as one sequence.
 
-    def prefixes(self, count: int) -> dict[str, Tensor]:
+        With a `chunk`, tokens of each chunk of positions are a sequence of their own.
+        """
+        first, ends = self.length - rows, [self.length]
+        if chunk:
+            ends = [*range((first // chunk + 1) * chunk, self.length, chunk), *ends]
+        queries = torch.tensor([0, *(end - first for end in ends)], dtype=torch.int32)
+        return {**self._sequences(ends, chunk), "qo_indptr": queries}
+
+    def prefixes(self, count: int, chunk: int = 0) -> dict[str, Tensor]:
         """Return the structural inputs of sequences of 1, 2, … `count` tokens."""
-        used = [-(-length // self.page_size) for length in range(1, count + 1)]
-        last = [(length - 1) % self.page_size + 1 for length in range(1, count + 1)]
+        return self._sequences(range(1, count + 1), chunk)
+
+    def _sequences(self, ends: Sequence[int], chunk: int) -> dict[str, Tensor]:
+        """Return the pages of sequences by their ends; they begin with their chunk."""
+        starts = [(end - 1) // chunk * chunk if chunk else 0 for end in ends]
+        size = self.page_size
+        pages = [
+            self.table[start // size : -(-end // size)]
+            for start, end in zip(starts, ends, strict=True)
+        ]
         return {
-            "kv_indptr": torch.tensor([0, *used]).cumsum(0).int(),
-            "kv_indices": torch.cat([self.table[:pages] for pages in used]),
-            "kv_last_page_len": torch.tensor(last, dtype=torch.int32),
+            "kv_indptr": torch.tensor([0, *map(len, pages)]).cumsum(0).int(),
+            "kv_indices": torch.cat(pages),
+            "kv_last_page_len": torch.tensor(
+                [(end - 1) % size + 1 for end in ends], dtype=torch.int32
+            ),
         }
 
     def read(self) -> Tensor:
@@ -107,6 +116,13 @@ class Site:
         """Return the layer's attention module."""
         path = "self_attn" if self._has("self_attn") else "mixer"
         return self.subject.module(path, self.layer)
+
+    @property
+    def chunk(self) -> int:
+        """Return the length of chunks that the layer attends within, 0 for none."""
+        if self.subject.kind(self.layer or 0) != "chunked_attention":
+            return 0
+        return int(self.subject.config.attention_chunk_size)
 
     def _has(self, path: str) -> bool:
         return hasattr(self.subject.layers[self.layer or 0], path)

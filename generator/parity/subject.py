@@ -18,6 +18,7 @@ Tensor = torch.Tensor
 _FUNCTIONS = {
     "apply_rotary_pos_emb": "rope",
     "apply_rotary_pos_emb_interleave": "rope",
+    "apply_rotary_emb": "rope",
     "eager_attention_forward": "attention",
     "causal_conv1d_fn": "convolution",
     "torch_chunk_gated_delta_rule": "recurrence",
@@ -25,7 +26,7 @@ _FUNCTIONS = {
 }
 """Functions of transformers' modules that stages stand for, and their paths."""
 
-_ROUTERS = ("mlp.gate", "mlp.router")
+_ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router")
 """Where transformers' layers have routers."""
 
 
@@ -35,7 +36,8 @@ class Subject:
     def __init__(self, model: nn.Module) -> None:
         self.model: Any = model
         self.config: Any = model.config
-        self.base: Any = getattr(model, str(model.base_model_prefix))
+        prefix = str(model.base_model_prefix)
+        self.base: Any = getattr(model, prefix if hasattr(model, prefix) else "model")
         self.layers: list[Any] = list(self.base.layers)
         self.modeling = sys.modules[type(self.base).__module__]
         self._ropes: dict[str, Tensor] = {}
@@ -77,6 +79,9 @@ class Subject:
             positions = torch.arange(self.config.max_position_embeddings)[None]
             more = (kind,) if own is not None else ()
             pair = rotary(torch.zeros(1, dtype=torch.float32), positions, *more)
+            if isinstance(pair, Tensor):
+                # Llama 4 has them as complex numbers
+                pair = pair.real, pair.imag
             self._ropes[key] = torch.cat([part[0, :, :half] for part in pair], dim=-1)
         return self._ropes[key]
 
@@ -85,6 +90,10 @@ class Subject:
 
         They are [tokens, heads, head_dim], as returned.
         """
+        if hasattr(self.modeling, "apply_rotary_emb"):
+            pair = torch.complex(*cache[at][None].chunk(2, dim=-1))
+            own = self.modeling.apply_rotary_emb(q[None], k[None], pair)
+            return [part[0] for part in own]
         cos, sin = cache[at][None].to(q.dtype).chunk(2, dim=-1)
         if "GptOss" not in type(self.base).__name__:
             cos, sin = torch.cat((cos, cos), -1), torch.cat((sin, sin), -1)
@@ -153,8 +162,7 @@ class Subject:
 
         def keep(index: int) -> Callable[..., None]:
             def hook(module: nn.Module, args: Any, returned: Any) -> None:
-                logits, weights, experts = returned
-                found[index] = dense(weights, experts, logits.shape[-1]) != 0
+                found[index] = choice(returned) != 0
 
             return hook
 
@@ -189,6 +197,8 @@ def _seen(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         returned = called(*args, **kwargs)
         keep(path, returned)
+        if path == "attention":
+            keep(f"{path}<", args[1:4])
         return returned
 
     return wrapper
@@ -216,7 +226,9 @@ class Capture:
             self.given[path] = next(
                 (v for v in given if isinstance(v, Tensor) and v.dim() > 1), None
             )
-            self.returned[path] = returned
+            # Llama 4 adds to what a module returned, in its memory
+            is_one = isinstance(returned, Tensor)
+            self.returned[path] = returned.clone() if is_one else returned
 
         return keep
 
@@ -236,11 +248,14 @@ class Capture:
     def values(self, place: str, layer: int | None) -> list[Tensor]:
         """Return the matrices seen at a place of a recipe.
 
-        `PATH<` is what a module was given, `PATH+` the choice of a router, `.` is the
-        layer, and `logits` are those of the model.
+        `PATH<` is what a module was given, `PATH+` the choice of a router, `PATH:1` the
+        second value that it returns, `PATH*` the sum of what experts make of all tokens,
+        one after the other. `.` is the layer, and `logits` are those of the model.
         """
         if place == "logits":
             return [self.logits]
+        if place == "attention<":
+            return [self._rows(v) for v in self.returned[f"{place}@{layer}"]]
         if place in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
             if place == "convolution":
@@ -249,7 +264,7 @@ class Capture:
             every = found if isinstance(found, (tuple, list)) else (found,)
             return [self._rows(v) for v in (every if place == "rope" else every[:1])]
         store = self.given if place.endswith("<") else self.returned
-        path = place.rstrip("<+")
+        path, _, at = place.rstrip("<+*").partition(":")
         if layer is not None:
             path = f"{self.prefixes[layer]}.{path}".removesuffix("..")
         if path not in store:
@@ -257,8 +272,11 @@ class Capture:
         found = store[path]
         whole = found if isinstance(found, (tuple, list)) else (found,)
         if place.endswith("+"):
-            logits, weights, experts = whole
-            return [dense(weights, experts, logits.shape[-1])]
+            return [choice(whole)]
+        if place.endswith("*"):
+            return [found.reshape(-1, self.length, found.shape[-1]).sum(dim=0)]
+        if at:
+            return [self._rows(whole[int(at)])]
         every = [self._rows(v) for v in whole if isinstance(v, Tensor)]
         return self.subject.unpacked(place, every[0]) if len(every) == 1 else every
 
@@ -267,6 +285,15 @@ class Capture:
         if value.dim() == 4 and value.shape[1] != self.length:
             value = value.transpose(1, 2)
         return value.reshape(self.length, -1)
+
+
+def choice(returned: tuple[Tensor, ...]) -> Tensor:
+    """Return what a router chooses as a matrix: weights by expert, 0 where not chosen."""
+    if len(returned) == 2:
+        # Llama 4's: the weights by expert, and the logits
+        return returned[0]
+    logits, weights, experts = returned
+    return dense(weights, experts, logits.shape[-1])
 
 
 def dense(weights: Tensor, experts: Tensor, count: int) -> Tensor:
