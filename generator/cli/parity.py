@@ -22,6 +22,7 @@ _GEOMETRIES = [
     "medium",
     "deep",
     "real",
+    "whole",
     "quick",
     "full",
     "stress",
@@ -46,8 +47,8 @@ def parity(
         default=("stage",),
     ),
     geometry: str = options.value(
-        "A small model, a set of them, or one layer of each type at the model's own "
-        "sizes.",
+        "A small model, a set of them, one layer of each type at the model's own "
+        "sizes, or the whole model.",
         _GEOMETRIES,
         default="tiny",
     ),
@@ -56,6 +57,9 @@ def parity(
         ("float32", "bfloat16"),
         "--dtype",
         default=("float32", "bfloat16"),
+    ),
+    steps: str = options.value(
+        "Steps of training.", ("1", "5", "20", "100"), default="5"
     ),
     device: str = options.value(
         "Where models and definitions run.", ("cpu", "cuda"), default="cpu"
@@ -96,8 +100,10 @@ def parity(
         raise click.UsageError("--record needs --geometry real: sizes are part of it.")
     if record and device != "cpu":
         raise click.UsageError("--record needs --device cpu, whose sums are known.")
-    if weights and geometry != "real":
-        raise click.UsageError("--weights needs --geometry real: they have its sizes.")
+    if weights and geometry not in ("real", "whole"):
+        raise click.UsageError(
+            "--weights needs --geometry real or whole: they have the model's sizes."
+        )
     if (kernels or solution) and "bfloat16" not in dtypes:
         raise click.UsageError("Kernels and solutions run in --dtype bfloat16 alone.")
     from generator.parity.evidence import evidence
@@ -113,6 +119,7 @@ def parity(
         dtypes,
         geometry,
         weights,
+        steps=int(steps),
         device=device,
         kernels=kernels or "",
         solution=_solution(dataset, solution) if solution else None,

@@ -42,6 +42,8 @@ _RECURRENT = {
     "state_space": _STEPPED,
 }
 """The same of what keeps a state: what stands behind the module's name."""
+_SAMPLING = {"softmax": "sampling, softmax", "sampler": "sampling, top_k, top_p"}
+"""What draws tokens at the end of a model."""
 _SHARES = (2, 4, 8, 16)
 
 
@@ -91,15 +93,17 @@ class Binder:
         """Return `TYPE/STAGE` → role → what computes it.
 
         Most stages have the role `` alone. Attention has `ragged`, and others with
-        `@PAGE_SIZE`; what keeps a state has `step` beside. `/N` behind a role is the
+        `@PAGE_SIZE`; what keeps a state has `step` beside; `/sampling` has its own. `/N` behind a role is the
         definition of one GPU among N, where the dataset has it and the sizes are the
         model's own. Raises Failure for a definition that can't be read.
         """
-        return {
+        found = {
             f"{kind}/{stage.name}": dict(self._roles(kind, stage))
             for kind, stage in stages(family)
             if stage.needs
         }
+        sampling = {role: self._bound(of, 64) for role, of in _SAMPLING.items()}
+        return {**found, "/sampling": {r: b for r, b in sampling.items() if b}}
 
     def _roles(self, kind: str, stage: Stage) -> Iterator[tuple[str, Bound]]:
         modules_of = dict(self._modules(kind, stage))

@@ -73,7 +73,9 @@ class Call:
             raise
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise Failure(f"{self.name}: {self.source} raised {what[:400]}") from error
+            raise Failure(
+                f"{self.name}: {self.source} raised {what[:400]}{self._advice(given)}"
+            ) from error
         outputs = self.interface.output_specs
         if len(returned) < len(outputs):
             raise Failure(
@@ -82,6 +84,18 @@ class Call:
             )
         # a kernel's adapter may return the inputs that it fills behind the outputs
         return dict(zip(outputs, returned, strict=False))
+
+    def _advice(self, given: Mapping[str, Any]) -> str:
+        """Return what to do where inputs have other sizes than the definition."""
+        found = self.lengths(given)
+        apart = [axis for axis, size in self.axes.items() if found.get(axis) != size]
+        if not apart:
+            return ""
+        axis = apart[0]
+        return (
+            f" ({axis} is {found[axis]} in this model, {self.axes[axis]} in the "
+            "definition, whose sizes may be fixed: choose --geometry real.)"
+        )
 
     def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the outputs in order."""

@@ -36,6 +36,8 @@ class Chain:
         self.calls = calls
         # layer → which experts each token went to, one entry a call
         self.choices: dict[int, list[Tensor]] = {}
+        # (layer, stage, value) → what was written; kept where it is a dict
+        self.written: dict[tuple[int | None, str, str], Tensor] | None = None
 
     def stages(self, layer: int) -> tuple[Stage, ...]:
         """Return the stages of a layer."""
@@ -81,6 +83,11 @@ class Chain:
         read = [values[name] for name in stage.reads.split()]
         written = (self.kept(value) for value in KINDS[stage.kind](site, *read))
         found = dict(zip(stage.writes.split(), written, strict=True))
+        if self.written is not None:
+            for name, value in found.items():
+                if value.requires_grad:
+                    value.retain_grad()
+                    self.written[layer, stage.name, name] = value
         if stage.kind == "routing" and layer is not None:
             self.choices.setdefault(layer, []).append(found[stage.writes] != 0)
         return found

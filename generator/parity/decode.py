@@ -12,6 +12,8 @@ from generator.parity.levels import Found, Run, judged, order, ratio, steady
 
 Tensor = torch.Tensor
 PROMPT = 64
+_DRAWN = 24
+"""Tokens to draw, beside the greedy ones."""
 
 
 def decode(run: Run, sequence: Tensor | None = None) -> Found:
@@ -60,9 +62,46 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
     if not run.is_exact:
         bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
     found["lengths"] = [_length(run, length, bound) for length in run.lengths]
-    every = (*found["pages"], *found["lengths"])
+    if run.is_exact:
+        found |= _sampled(run, sizes)
+    every = (*found.get("sampled", ()), *found["pages"], *found["lengths"])
     found["passed"] = all(entry["passed"] is not False for entry in every)
     return found
+
+
+def _sampled(run: Run, sizes: list[int]) -> Found:
+    """Draw tokens behind a prompt from a fixed seed, once through pages of each size.
+
+    They must be equal; the model may lack the definitions that draw.
+    """
+    calls = run.chain.calls.get("/sampling", {})
+    if calls.keys() != {"softmax", "sampler"}:
+        return {}
+    warm, top_k, top_p = torch.tensor([0.8]), torch.tensor([50]), torch.tensor([0.9])
+    drawn: dict[int, list[int]] = {}
+    for size in sizes:
+        tokens = run.tokens[:PROMPT]
+        decoding = Decoding(size, PROMPT + _DRAWN)
+        rows = tokens
+        for at in range(PROMPT, PROMPT + _DRAWN):
+            first = len(tokens) - len(rows)
+            logits, _ = run.chain.forward(rows, first, decoding)
+            probs = calls["softmax"](logits=logits[-1:].float(), temperature=warm)
+            torch.manual_seed(at)
+            (rows,) = calls["sampler"](
+                probs=probs["probs"], top_k=top_k.int(), top_p=top_p
+            ).values()
+            tokens = torch.cat((tokens, rows))
+        drawn[size] = tokens[PROMPT:].tolist()
+    run.chain.chosen()
+    ones, *others = drawn.values()
+    entry = {
+        "page_sizes": sizes,
+        "definition": calls["sampler"].name,
+        "tokens": ones,
+        "passed": all(of == ones for of in others) if others else None,
+    }
+    return {"sampled": [entry]}
 
 
 def _length(run: Run, length: int, bound: float) -> Found:

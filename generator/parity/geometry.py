@@ -37,8 +37,8 @@ HEADS = (
 
 TOKENS = 75
 """Tokens of a comparison: more than one page, and than the window of a tiny model."""
-REAL = "real"
-_VOCABULARY = 8192
+REAL, WHOLE = "real", "whole"
+_VOCABULARY, _POSITIONS = 8192, 4096
 _LONGEST_WINDOW = 1024
 _LARGE_EXPERT, _FEW = 1 << 22, 20
 # of a config, what transformers' text model does without
@@ -59,7 +59,7 @@ def tokens(figures: Mapping[str, Any]) -> int:
 def figures_of(
     config: Config, family: Family, geometry: str, *, is_given: bool = False
 ) -> dict[str, Any]:
-    """Return the config for transformers: tiny, or one layer of each type as it is.
+    """Return the config for transformers: small, as it is, or one layer of each type.
 
     The vocabulary is whole where weights are given, since theirs is.
     """
@@ -67,12 +67,14 @@ def figures_of(
     # of its family, whatever it calls itself
     kind = load(family.model).get("model_type")
     figures = {**config.figures, **more, "model_type": kind}
-    if geometry != REAL:
+    if geometry == WHOLE:
+        figures["max_position_embeddings"] = _POSITIONS
+    elif geometry != REAL:
         figures |= _small(figures, family, geometry)
     else:
         types = [kind for kind in family.mixers if kind]
         figures["num_hidden_layers"] = max(len(types), 1)
-        figures["max_position_embeddings"] = 4096
+        figures["max_position_embeddings"] = _POSITIONS
         if not is_given:
             figures["vocab_size"] = min(config.size("vocab_size"), _VOCABULARY)
         if types:

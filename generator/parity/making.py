@@ -30,34 +30,41 @@ def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Su
     model, and where the model doesn't fit the memory.
     """
     import transformers
-    from transformers.initialization import no_init_weights
 
     transformers.utils.logging.set_verbosity_error()
-    made = []
-    for dtype in (torch.float32, torch.bfloat16):
-        # some layers draw weights of their own
-        torch.manual_seed(seed)
-        try:
-            config = transformers.AutoConfig.for_model(**figures)
-            config._experts_implementation = "eager"
-            with no_init_weights(), _Allocating(with_windows=weights is None):
-                model = transformers.AutoModelForCausalLM.from_config(
-                    config, dtype=dtype, attn_implementation="eager"
-                )
-        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-            said = " ".join(str(error).split())
-            raise Failure(f"transformers refuses the config: {said}") from error
-        model.tie_weights()
-        made.append(model.eval().requires_grad_(False))
-    whole, half = made
+    half, config = _made(figures, torch.bfloat16, seed, with_windows=weights is None)
     if weights is None:
+        whole, _ = _made(figures, torch.float32, seed, with_windows=True)
         _draw(whole, seed)
     else:
-        _load(whole, weights)
+        whole = _loaded(config, weights)
     sources = dict(_drawn(whole))
     for name, target in _drawn(half):
         elements(target).copy_(elements(sources[name]))
     return [Subject(whole), Subject(half)]
+
+
+def _made(
+    figures: Mapping[str, Any], dtype: torch.dtype, seed: int, *, with_windows: bool
+) -> tuple[nn.Module, Any]:
+    """Return a model of transformers whose weights are not drawn yet, and its config."""
+    import transformers
+    from transformers.initialization import no_init_weights
+
+    # some layers draw weights of their own
+    torch.manual_seed(seed)
+    try:
+        config = transformers.AutoConfig.for_model(**figures)
+        config._experts_implementation = "eager"
+        with no_init_weights(), _Allocating(with_windows=with_windows):
+            model = transformers.AutoModelForCausalLM.from_config(
+                config, dtype=dtype, attn_implementation="eager"
+            )
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise Failure(f"transformers refuses the config: {said}") from error
+    model.tie_weights()
+    return model.eval().requires_grad_(False), config
 
 
 class _Allocating(TorchFunctionMode):
@@ -153,32 +160,36 @@ def _draw(model: nn.Module, seed: int) -> None:
         target.copy_(drawn.bfloat16())
 
 
-def _load(model: nn.Module, folder: Path) -> None:
-    """Load the weights of a folder's safetensors. Raises Failure where they don't fit."""
-    from safetensors import SafetensorError, safe_open
+def _loaded(config: Any, folder: Path) -> nn.Module:
+    """Return the model in float32 with a folder's weights.
 
-    wanted = dict(model.named_parameters())
-    tied = getattr(model, "_tied_weights_keys", None) or {}
-    missing = {name for name in wanted if name not in tied}
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
+    transformers converts checkpoints that keep each expert by itself. Raises Failure
+    where a file can't be read, or doesn't fit the config.
+    """
+    import transformers
+    from safetensors import SafetensorError
+
+    if not any(folder.glob("*.safetensors")):
         raise Failure(f"{folder} has no *.safetensors.")
-    for file in files:
-        try:
-            with safe_open(file, framework="pt") as tensors:
-                for name in tensors.keys():  # noqa: SIM118
-                    if name not in wanted:
-                        continue
-                    value = tensors.get_tensor(name)
-                    if value.shape != wanted[name].shape:
-                        shapes = [list(t.shape) for t in (value, wanted[name])]
-                        raise Failure(
-                            f"{file.name}: {name} is {shapes[0]}; the config says "
-                            f"{shapes[1]}."
-                        )
-                    wanted[name].copy_(value.bfloat16())
-                    missing.discard(name)
-        except (SafetensorError, OSError) as error:
-            raise Failure(f"{file.name} can't be read: {error}") from error
-    if missing:
-        raise Failure(f"{folder} lacks {min(missing)}, and {len(missing) - 1} more.")
+    try:
+        model, said = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        what = " ".join(str(error).split())[:300]
+        raise Failure(f"the weights of {folder} can't be read: {what}") from error
+    for name, *shapes in sorted(said["mismatched_keys"]):
+        theirs, ours = (list(shape) for shape in shapes)
+        raise Failure(f"{folder}: {name} is {theirs}; the config says {ours}.")
+    if missing := sorted(said["missing_keys"]):
+        raise Failure(f"{folder} lacks {missing[0]}, and {len(missing) - 1} more.")
+    model = model.to(torch.empty(0).device).eval().requires_grad_(False)
+    for _, value in _drawn(model):
+        value.copy_(value.bfloat16())
+    loaded: nn.Module = model
+    return loaded

@@ -12,7 +12,7 @@ from generator.dataset.paths import Discovered
 from generator.models.config import Config, load, names
 from generator.parity.binding import Binder
 from generator.parity.families import FAMILIES
-from generator.parity.geometry import REAL, SETS, figures_of, tokens
+from generator.parity.geometry import REAL, SETS, WHOLE, figures_of, tokens
 from generator.parity.process import DTYPES, ask
 from generator.parity.recipe import Family, stages
 from generator.parity.report import Compared
@@ -132,7 +132,7 @@ def ask_for(
         "kernels": question.kernels,
         "solution": question.solution and dict(question.solution),
         # threads cost more than they give on the matrices of a tiny model
-        "threads": 1 if question.geometry != REAL else 0,
+        "threads": 0 if question.geometry in (REAL, WHOLE) else 1,
     }
 
 

@@ -32,6 +32,10 @@ LEGEND = (
     "(n) computed without a definition"
 )
 
+BACKWARD_LEGEND = (
+    "the same of the gradients of what stages write, from the loss back: STAGE: VALUE"
+)
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -113,6 +117,10 @@ def failures(level: str, values: Any) -> Iterator[str]:
         if values["passed"] is False:
             yield "; ".join([f"logits {_figures(values)}", *values["flags"]])
     elif level == "decode":
+        for entry in values.get("sampled", ()):
+            if entry["passed"] is False:
+                sizes = " and ".join(map(str, entry["page_sizes"]))
+                yield f"drawn tokens differ between pages of {sizes}"
         for entry in (*values["pages"], *values["lengths"]):
             if entry["passed"] is False:
                 yield f"{_key(entry)}: {_figures(entry)}"
@@ -160,7 +168,8 @@ def _figures(entry: Found) -> str:
     return words + ("" if entry.get("greedy", True) else "; greedy tokens differ")
 
 
-def _stage_tables(values: Sequence[Found]) -> Iterator[Table]:
+def _map(values: Sequence[Found]) -> tuple[list[Row], tuple[str, ...]]:
+    """Return rows and columns of a heat map: stages by layers."""
     layers = sorted({e["layer"] for e in values if e["layer"] is not None})
     stages: dict[str, dict[int | None, Found]] = {}
     for entry in values:
@@ -174,10 +183,17 @@ def _stage_tables(values: Sequence[Found]) -> Iterator[Table]:
                 *(cell(of.get(layer)) for layer in (None, *layers)),
             ),
             _status(all(entry["passed"] for entry in of.values())),
-            why="; ".join(_why(e) for e in of.values() if not e["passed"]),
+            why="; ".join(
+                _why(e) for e in of.values() if not e["passed"] and "readers" not in e
+            ),
         )
         for stage, of in stages.items()
     ]
+    return rows, columns
+
+
+def _stage_tables(values: Sequence[Found]) -> Iterator[Table]:
+    rows, columns = _map(values)
     yield Table(rows, columns, columns[:2], title=LEGEND)
     if first := first_divergence(values):
         yield Table([Row((first,))])
@@ -248,18 +264,34 @@ def _decode_tables(values: Found) -> Iterator[Table]:
         for e in (*values["pages"], *values["lengths"])
     ]
     yield Table(rows, ("cache", *_COLUMNS), ("cache",))
+    for drawn in values.get("sampled", ()):
+        sizes = ", ".join(map(str, drawn["page_sizes"]))
+        row = (Quoted(drawn["definition"]), str(len(drawn["tokens"])), sizes)
+        columns = ("drawn by", "tokens", "equal through pages of")
+        yield Table([Row(row, _status(drawn["passed"]))], columns)
 
 
 def _train_tables(values: Found) -> Iterator[Table]:
-    columns = ("step", "loss", "loss apart", "weights apart, of what moved", "allowed")
+    if backwards := values.get("backward"):
+        rows, columns = _map(backwards)
+        yield Table(rows, columns, columns[:2], title=BACKWARD_LEGEND)
+    if values["why"]:
+        yield Table([Row((values["why"],))])
+    columns = (
+        *("step", "loss", "loss apart", "allowed"),
+        *("weights apart, of what moved", "allowed", "largest apart", "allowed"),
+    )
     rows = [
         Row(
             (
                 str(e["step"]),
                 f"{e['loss']:.5f}",
                 f"{e['loss_apart']:.1e}",
+                f"{e['loss_bound']:.1e}",
                 f"{e['apart']:.1e}",
                 f"{e['bound']:.1e}",
+                f"{e['largest']:.1e}",
+                f"{e['largest_bound']:.1e}",
             ),
             _status(e["passed"]),
         )

@@ -134,10 +134,13 @@ class Subject:
             logits: Tensor = self.model(input_ids=tokens[None], use_cache=False).logits
         return logits[0], chosen
 
-    def capture(self, tokens: Tensor) -> Capture:
-        """Run one forward and keep what every module is given and returns."""
-        found = Capture(len(tokens), self)
-        with torch.no_grad(), ExitStack() as stack:
+    def capture(self, tokens: Tensor, *, with_gradients: bool = False) -> Capture:
+        """Run one forward and keep what every module is given and returns.
+
+        With gradients these values get theirs as well, once the loss is derived.
+        """
+        found = Capture(len(tokens), self, with_gradients=with_gradients)
+        with torch.set_grad_enabled(with_gradients), ExitStack() as stack:
             for path, module in self.model.named_modules():
                 hook = module.register_forward_hook(found.hook(path), with_kwargs=True)
                 stack.callback(hook.remove)
@@ -207,8 +210,11 @@ def _seen(
 class Capture:
     """What modules were given and returned, as matrices of one row a token."""
 
-    def __init__(self, length: int, subject: Subject) -> None:
+    def __init__(
+        self, length: int, subject: Subject, *, with_gradients: bool = False
+    ) -> None:
         self.length = length
+        self.with_gradients = with_gradients
         self.subject = subject
         self.logits = torch.empty(0)
         self.given: dict[str, Any] = {}
@@ -226,8 +232,9 @@ class Capture:
             self.given[path] = next(
                 (v for v in given if isinstance(v, Tensor) and v.dim() > 1), None
             )
+            self._watch(self.given[path], returned)
             # Llama 4 adds to what a module returned, in its memory
-            is_one = isinstance(returned, Tensor)
+            is_one = isinstance(returned, Tensor) and not self.with_gradients
             self.returned[path] = returned.clone() if is_one else returned
 
         return keep
@@ -243,7 +250,24 @@ class Capture:
 
     def function(self, path: str, returned: Any) -> None:
         """Keep what a function returns in the layer that is running."""
+        self._watch(returned)
         self.returned[f"{path}@{self._layer}"] = returned
+
+    def _watch(self, *values: Any) -> None:
+        """Ask for the gradients of tensors, where they are wanted."""
+        for value in values if self.with_gradients else ():
+            if isinstance(value, (tuple, list)):
+                self._watch(*value)
+            elif isinstance(value, Tensor) and value.requires_grad:
+                value.retain_grad()
+
+    def gradients(self) -> Capture:
+        """Return the gradients in the place of values; None where there is none."""
+        found = Capture(self.length, self.subject)
+        found.prefixes = self.prefixes
+        found.given = {path: _gradient(v) for path, v in self.given.items()}
+        found.returned = {path: _gradient(v) for path, v in self.returned.items()}
+        return found
 
     def values(self, place: str, layer: int | None) -> list[Tensor]:
         """Return the matrices seen at a place of a recipe.
@@ -258,11 +282,12 @@ class Capture:
             return [self._rows(v) for v in self.returned[f"{place}@{layer}"]]
         if place in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
-            if place == "convolution":
+            if place == "convolution" and found is not None:
                 # the only one that has channels before tokens
                 return [self._rows(found.transpose(1, 2))]
             every = found if isinstance(found, (tuple, list)) else (found,)
-            return [self._rows(v) for v in (every if place == "rope" else every[:1])]
+            every = every if place == "rope" else every[:1]
+            return [self._rows(v) for v in every if v is not None]
         store = self.given if place.endswith("<") else self.returned
         path, _, at = place.rstrip("<+*").partition(":")
         if layer is not None:
@@ -272,7 +297,7 @@ class Capture:
         found = store[path]
         whole = found if isinstance(found, (tuple, list)) else (found,)
         if place.endswith("+"):
-            return [choice(whole)]
+            return [choice(tuple(whole))]
         if place.endswith("*"):
             return [found.reshape(-1, self.length, found.shape[-1]).sum(dim=0)]
         if at:
@@ -285,6 +310,14 @@ class Capture:
         if value.dim() == 4 and value.shape[1] != self.length:
             value = value.transpose(1, 2)
         return value.reshape(self.length, -1)
+
+
+def _gradient(value: Any) -> Any:
+    """Return the gradient of a tensor, of each in a tuple."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_gradient(one) for one in value)
+    has = isinstance(value, Tensor) and value.requires_grad
+    return value.grad if has else None
 
 
 def choice(returned: tuple[Tensor, ...]) -> Tensor:

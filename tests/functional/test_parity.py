@@ -149,6 +149,21 @@ PLANTS = {
 }
 
 
+BACKWARD_PLANTS = {
+    "no gradient of the gate": Plant(
+        "llama", "/act", "silu(gate)", "silu(gate.detach())", "gate_up: gate"
+    ),
+    "no gradient of the values": Plant(
+        "qwen3",
+        "/attention",
+        "v[kv_start:kv_end]",
+        "v[kv_start:kv_end].detach()",
+        "qkv: v",
+        "ragged",
+    ),
+}
+
+
 SOLUTIONS = {
     "an honest solution": SOLUTION,
     "a solution with 1 + weight": SOLUTION.replace("weight.f", "(1 + weight).f"),
@@ -186,6 +201,9 @@ def answers() -> dict[str, dict[str, Any]]:
         asked = request(
             plant.family, Question(levels, ["float32"], decoded=STEPS, lengths=LENGTHS)
         )
+        requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
+    for name, plant in BACKWARD_PLANTS.items():
+        asked = request(plant.family, Question(["train"], ["float32"], steps=1))
         requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
     late = request("qwen3", Question(["stage", "forward"], ["float32"]))
     requests["q and k norm after RoPE"] = normed_late(late)
@@ -265,6 +283,17 @@ def test_a_defect_is_found_in_its_stage_and_in_the_whole(
     assert broken[0]["stage"] == plant.first
     assert {entry["stage"] for entry in broken} == {plant.first}
     assert not found[plant.level]["passed"]
+
+
+@pytest.mark.parametrize("name", BACKWARD_PLANTS)
+def test_a_wrong_gradient_is_found_where_it_begins(
+    answers: dict[str, Any], name: str
+) -> None:
+    found = answers[name]["float32"]["train"]
+    broken = [entry for entry in found["backward"] if not entry["passed"]]
+    assert broken[0]["stage"] == BACKWARD_PLANTS[name].first
+    assert broken[0]["layer"] == 2
+    assert broken[0]["stage"] in found["why"]
 
 
 def test_an_order_of_stages_is_found(answers: dict[str, Any]) -> None:

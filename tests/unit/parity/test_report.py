@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from generator.parity import making
 from generator.parity.bounds import nmse, worst_row
 from generator.parity.levels import flag_odd
-from generator.parity.making import _load
 from generator.parity.page import page
 from generator.parity.report import Compared, parity_report
 from generator.parity.subject import dense
@@ -108,29 +105,3 @@ def test_errors_are_relative_to_what_is_expected() -> None:
 def test_a_choice_of_experts_is_a_matrix() -> None:
     weights, experts = torch.tensor([[0.75, 0.25]]), torch.tensor([[2, 0]])
     assert dense(weights, experts, 4).tolist() == [[0.25, 0.0, 0.75, 0.0]]
-
-
-@pytest.mark.parametrize(
-    ("tensors", "said"),
-    [
-        (None, r"has no \*\.safetensors"),
-        ({"weight": torch.ones(3, 2)}, r"weight is \[3, 2\]; the config says \[2, 3\]"),
-        ({"weight": torch.ones(2, 3)}, "lacks bias, and 0 more"),
-    ],
-)
-def test_weights_that_do_not_fit_are_refused(
-    tmp_path: Path, tensors: dict[str, torch.Tensor] | None, said: str
-) -> None:
-    if tensors is not None:
-        save_file(tensors, tmp_path / "model.safetensors")
-    model = torch.nn.Linear(3, 2).requires_grad_(False)
-    with pytest.raises(Failure, match=said):
-        _load(model, tmp_path)
-
-
-def test_truncated_weights_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    save_file({"weight": torch.ones(2, 3)}, file)
-    file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(Failure, match=r"model\.safetensors can't be read"):
-        _load(torch.nn.Linear(3, 2).requires_grad_(False), tmp_path)
