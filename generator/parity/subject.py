@@ -92,8 +92,8 @@ class Subject:
         """
         if hasattr(self.modeling, "apply_rotary_emb"):
             pair = torch.complex(*cache[at][None].chunk(2, dim=-1))
-            own = self.modeling.apply_rotary_emb(q[None], k[None], pair)
-            return [part[0] for part in own]
+            turned = self.modeling.apply_rotary_emb(q[None], k[None], pair)
+            return [part[0] for part in turned]
         cos, sin = cache[at][None].to(q.dtype).chunk(2, dim=-1)
         if "GptOss" not in type(self.base).__name__:
             cos, sin = torch.cat((cos, cos), -1), torch.cat((sin, sin), -1)

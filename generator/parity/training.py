@@ -139,8 +139,8 @@ def _losses(run: Run, losses: list[list[float]]) -> Found:
     apart, step = abs(ours - theirs), len(losses)
     allowed = _threshold(_LOSS, step if run.is_exact else max(step, 5))
     if not run.is_exact:
-        own = max(abs(their - true) for their, _, true in losses)
-        allowed = max(allowed, SHARED * own)
+        farthest = max(abs(their - true) for their, _, true in losses)
+        allowed = max(allowed, SHARED * farthest)
     return {"loss": theirs, "loss_apart": apart, "loss_bound": allowed}
 
 
