@@ -37,7 +37,7 @@ from generator.results.audits import read_audits
 from generator.results.evidence import kept_runs, runs_in
 from generator.results.sources import is_ground_truth, is_layer
 from generator.results.verification import Verification, agreed, table_of
-from generator.results.verification_report import verification_report
+from generator.results.verification_page import verification_pages
 from tools import pull_request_example, review_example, rules_page
 
 START = "<!-- op_types: written by tools/build_pages.py -->\n"
@@ -78,9 +78,7 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
     return {
         rules_page.PAGE: rules_page.page(),
         "README.md": readme(),
-        "docs/generated/verification.md": "".join(
-            printed(verification_report(table), "markdown")
-        ),
+        **{f"docs/generated/{n}": t for n, t in verification_pages(table).items()},
         "docs/generated/checkers.md": "".join(
             printed(checkers_report(known(ROOT), is_page=True), "markdown")
         ),

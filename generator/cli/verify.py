@@ -39,8 +39,8 @@ def verify(
         metavar="RESULTS",
     ),
     output: Path | None = options.output(
-        "Write the table there, not to stdout; --check compares docs/generated/"
-        "verification.md if not given.",
+        "Write a summary there, and the table beside it as HTML with a search; --check "
+        "compares docs/generated/verification.md if not given.",
         "FILE",
     ),
     check: bool = options.check,
@@ -53,7 +53,7 @@ def verify(
     \b
     pytest tests/references --device cuda --results results.jsonl
     trace-dataset verify --record results.jsonl
-    trace-dataset verify --table --output docs/generated/verification.md
+    trace-dataset verify --output docs/generated/verification.md
 
     How many planted defects the tests caught comes from trace-dataset audit --record.
     Evidence for another text of a definition is listed as stale: another reference,
@@ -69,10 +69,10 @@ def verify(
         options.drop(why, "--record", "--format", "--json")
     if recorded:
         options.drop("--record keeps results, --results shows others", "--results")
-    from generator.reports import printed
     from generator.results.audits import read_audits
     from generator.results.evidence import kept_runs, record
     from generator.results.run_results import read_all, runs_of
+    from generator.results.verification_page import verification_pages
     from generator.results.verification_report import verification_report
 
     runs = runs_of(read_all(recorded or results))
@@ -88,19 +88,19 @@ def verify(
         _, files = choice.find()
         table = table.of({file.name for file in files})
     _tell(table)
-    report = verification_report(table)
     path = output or dataset / _TABLE
-    page = {path.name: "".join(printed(report, "markdown")).encode("utf-8")}
+    written = verification_pages(table, path.stem)
+    pages = {name: text.encode("utf-8") for name, text in written.items()}
     if check:
-        changed = drifted(path.parent, page)
+        changed = drifted(path.parent, pages)
         if changed:
             say(f"{path} is not what the evidence gives: trace-dataset verify --output")
         return status_of(not changed)
     if output is not None:
-        write_files(path.parent, page)
-        say(f"{path} written")
+        write_files(path.parent, pages)
+        say(f"{path} and {path.with_suffix('.html').name} written")
     if output is None or form != "markdown":
-        show(report, form)
+        show(verification_report(table), form)
     return _verdict(table)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.models.coverage import Covered, State
 from generator.models.survey import COLUMNS, Surveyed
-from generator.rendering.render import html_environment
+from generator.reports.templates import html_environment
 
 _ABOUT = (
     "What each model runs on one GPU in the order of a forward pass, with pages of 64: "

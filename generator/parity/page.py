@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.parity.report import LEGEND, Compared, cell, first_divergence
-from generator.rendering.render import html_environment
 from generator.reports.report import Report
+from generator.reports.templates import html_environment
 
 
 def page(report: Report, models: Sequence[Compared]) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-import generator
 from generator.rendering.blocks import blocks
 from generator.rendering.embedding import nest, source_lines
 from generator.rendering.imports import import_block
@@ -24,6 +22,7 @@ from generator.rendering.python_text import (
     comment,
     literal,
 )
+from generator.reports.templates import templates
 
 PACKAGE = "generator"
 """The package that rendered files import."""
@@ -105,13 +104,6 @@ def render_shared_files() -> dict[str, str]:
     }
 
 
-def templates() -> Path:
-    """Return the folder of templates, in a checkout or in an installed wheel."""
-    package = Path(generator.__file__).parent
-    checkout = package.parent / "templates"
-    return checkout if checkout.is_dir() else package / "templates"
-
-
 @cache
 def environment() -> Environment:
     """Return Jinja's environment with the filters that write Python source."""
@@ -140,17 +132,6 @@ def environment() -> Environment:
         "tuple": _tuple,
     }
     return made
-
-
-def html_environment() -> Environment:
-    """Return Jinja's environment for pages: what it prints is escaped."""
-    return Environment(
-        loader=FileSystemLoader(templates()),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _shared(plan: TestPlan) -> list[str]:

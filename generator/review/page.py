@@ -19,8 +19,8 @@ from markupsafe import Markup
 from generator.dataset.paths import DatasetFile
 from generator.problems import Severity
 from generator.problems.messages import one_line, plural
-from generator.rendering.render import html_environment, templates
 from generator.reports.report import place
+from generator.reports.templates import html_environment, templates
 from generator.results.evidence import SKIPPED
 from generator.results.verification import lines_of
 from generator.results.verification_report import nmse_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import generator
 from generator import PACKAGES
-from generator.rendering.render import templates
+from generator.reports.templates import templates
 from generator.review.tree import Tree
 
 TOPS = (*(f"{package}/" for package in PACKAGES), "templates/")
