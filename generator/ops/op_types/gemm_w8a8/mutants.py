@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from generator.ops.mutants import (
@@ -32,10 +34,25 @@ def _of_codes(definition: Definition) -> tuple[DomainMutant, ...]:
         changes["-128 missing"] = lambda i: {"x": i["x"].clamp_min(-127)}
     else:
         for name in ("x", "weight"):
-            changes[f"codes of {name} read as e5m2"] = lambda i, name=name: {
-                name: _as_e5m2(i[name])
-            }
+            changes[f"codes of {name} read as e5m2"] = _changing(name, _as_e5m2)
     return tuple(on_inputs(definition, name, c) for name, c in changes.items())
+
+
+def _changing(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+    """Return the defect that changes one input."""
+    return lambda i: {name: change(i[name])}
+
+
+def _next(scales: torch.Tensor) -> torch.Tensor:
+    return shifted(scales, 0)
+
+
+def _first(scales: torch.Tensor) -> torch.Tensor:
+    return scales[:1].expand_as(scales).contiguous()
+
+
+def _largest(scales: torch.Tensor) -> torch.Tensor:
+    return scales.amax().expand_as(scales).contiguous()
 
 
 def _as_e5m2(codes: torch.Tensor) -> torch.Tensor:
@@ -53,17 +70,11 @@ def _of_scales(definition: Definition) -> tuple[DomainMutant, ...]:
         },
     }
     for name in ("x_scale", "weight_scale"):
-        changes[f"{name} inverted"] = lambda i, name=name: {name: 1.0 / i[name]}
+        changes[f"{name} inverted"] = _changing(name, torch.reciprocal)
         if definition.interface.input_specs[name].shape:
-            changes[f"{name} of the next row"] = lambda i, name=name: {
-                name: shifted(i[name], 0)
-            }
-            changes[f"{name} of the first row"] = lambda i, name=name: {
-                name: i[name][:1].expand_as(i[name]).contiguous()
-            }
-            changes[f"largest {name} for all"] = lambda i, name=name: {
-                name: i[name].amax().expand_as(i[name]).contiguous()
-            }
+            changes[f"{name} of the next row"] = _changing(name, _next)
+            changes[f"{name} of the first row"] = _changing(name, _first)
+            changes[f"largest {name} for all"] = _changing(name, _largest)
     if not definition.interface.input_specs["x_scale"].shape:
         changes["scale of x for both"] = lambda i: {"weight_scale": i["x_scale"]}
     return (
@@ -81,10 +92,8 @@ def _of_zeros(definition: Definition) -> tuple[DomainMutant, ...]:
     changes: dict[str, Change] = {
         "zeros missing": lambda i: {"x_zero": torch.zeros_like(i["x_zero"])},
         "zeros added": lambda i: {"x_zero": -i["x_zero"]},
-        "zero of the next row": lambda i: {"x_zero": shifted(i["x_zero"], 0)},
-        "zero of the first row": lambda i: {
-            "x_zero": i["x_zero"][:1].expand_as(i["x_zero"]).contiguous()
-        },
+        "zero of the next row": _changing("x_zero", _next),
+        "zero of the first row": _changing("x_zero", _first),
         "zeros are of unsigned codes": lambda i: {"x_zero": i["x_zero"] + 128},
     }
     return tuple(on_inputs(definition, name, c) for name, c in changes.items())

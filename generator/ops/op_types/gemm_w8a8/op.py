@@ -144,13 +144,14 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
         x -= inputs["x_zero"].double()[:, None]
     if "x_scale" not in inputs:
         # float64 has sums up to 2^53 exactly
-        return _product(x, weight).to(torch.int32)
+        return _product(x, weight).int()
     x *= inputs["x_scale"].double().reshape(-1, 1)
-    return _product(x, weight) * inputs["weight_scale"].double()
+    factors: torch.Tensor = inputs["weight_scale"].double()
+    return _product(x, weight) * factors
 
 
 def _product(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    return torch.cat([x @ rows.double().T for rows in weight.split(2048)], dim=1)
+    return torch.cat([x @ rows.double().T for rows in torch.split(weight, 2048)], dim=1)
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -169,7 +170,7 @@ def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
 
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
-) -> torch.Tensor:
+) -> Any:
     """Call PyTorch's product; return bfloat16 or int32 [M, N].
 
     That of int8 takes more than 16 rows on a GPU: rows of zeros follow those there are.
