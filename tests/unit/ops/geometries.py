@@ -53,7 +53,13 @@ def reduced(name):
     if definition.op_type == "gemm":
         square = axes["N"] == axes["K"]
         return {"N": min(axes["N"], 1024), "K": 1024 if square else 1536}
-    if definition.op_type in ("gemm_fp8", "gemm_w8a8", "quantization", "moe_experts"):
+    if definition.op_type in (
+        "gemm_fp8",
+        "gemm_w8a8",
+        "gemm_w4a16",
+        "quantization",
+        "moe_experts",
+    ):
         return geometry.reduced(definition.op_type, axes)
     if definition.op_type == "moe":
         return WIDE_EXPERTS | (WIDE_BLOCKS if name.startswith("moe_fp8_block") else {})
