@@ -95,7 +95,8 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
         codes = torch.stack((octets // 16, octets % 16), dim=2).flatten(1).double()
         factors = inputs["scales_and_zeros"].double().repeat_interleave(_GROUP, dim=0)
         weight = (codes.T - 8.0) * factors[:, :, 0] + factors[:, :, 1]
-        return x @ weight.bfloat16().double()
+        rounded: torch.Tensor = weight.bfloat16().double()
+        return x @ rounded
     words, zero_words = inputs["qweight"], inputs["qzeros"]
     if "awq" in definition.name:
         codes, zeros = awq_codes(words), awq_codes(zero_words)
@@ -104,7 +105,8 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
         zeros = nibbles(zero_words).flatten(1) + 1.0
     scales = inputs["scales"].double().repeat_interleave(_GROUP, dim=0)
     weight = (codes - zeros.repeat_interleave(_GROUP, dim=0)) * scales
-    return x @ weight.half().double()
+    halves: torch.Tensor = weight.half().double()
+    return x @ halves
 
 
 def relations(definition: Definition) -> list[Relation]:
