@@ -19,9 +19,9 @@ def test_pytorch_means_the_same_by_codes_scales_and_zeros():
     codes = torch.stack((octets >> 4, octets & 15), dim=2).flatten(1).int()
     packed = torch._convert_weight_to_int4pack_for_cpu(codes, 2)
     factors = inputs["scales_and_zeros"]
-    found = torch._weight_int4pack_mm_for_cpu(inputs["x"], packed, 128, factors)
+    product = torch._weight_int4pack_mm_for_cpu(inputs["x"], packed, 128, factors)
     expected = op.oracle(definition, inputs)
-    assert torch.allclose(found.double(), expected, rtol=8e-3, atol=8e-3)
+    assert torch.allclose(product.double(), expected, rtol=8e-3, atol=8e-3)
 
 
 def column_of(name, words, zeros):

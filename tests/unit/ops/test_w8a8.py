@@ -23,18 +23,18 @@ def inputs_of(definition: Definition, name: str) -> dict[str, torch.Tensor]:
 def test_pytorch_takes_codes_and_scales_as_the_adapter_hands_them_on(name):
     definition = sized(name, N=48, K=64)
     inputs = inputs_of(definition, "odd-rows")
-    found = op.pytorch_ground_truth(definition, inputs, "scaled_mm")
+    product = op.pytorch_ground_truth(definition, inputs, "scaled_mm")
     expected = op.oracle(definition, inputs)
-    assert found.dtype == torch.bfloat16
-    assert torch.allclose(found.double(), expected, rtol=4e-3, atol=2e-4)
+    assert product.dtype == torch.bfloat16
+    assert torch.allclose(product.double(), expected, rtol=4e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("case", ["one-row", "rows"])
 def test_rows_that_the_product_of_int8_lacks_are_left_out_again(case):
     definition = sized("int8_mm_n4096_k4096", N=48, K=64)
     inputs = inputs_of(definition, case)
-    found = op.pytorch_ground_truth(definition, inputs, "int_mm")
-    assert torch.equal(found, op.oracle(definition, inputs))
+    product = op.pytorch_ground_truth(definition, inputs, "int_mm")
+    assert torch.equal(product, op.oracle(definition, inputs))
 
 
 def test_a_zero_stands_for_nothing():

@@ -45,7 +45,7 @@ _WORDS = {FP8: (), TENSOR: ("tensor",), INT8: (), AZP: ("azp",), SUMS: ()}
 
 
 @dataclass(frozen=True)
-class Layer:
+class ScaledLayer:
     """Name the features of a layer of a model, of one of `tp` devices."""
 
     n: int
@@ -57,7 +57,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Model:
+class DenseModel:
     """Give the figures of a dense model's layers."""
 
     name: str
@@ -69,7 +69,7 @@ class Model:
     tp: int = 1
     head_dim: int = 128
 
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[ScaledLayer, ...]:
         """Return the four linear layers of a device."""
         of_heads = self.heads * self.head_dim // self.tp
         of_kv = max(self.kv_heads // self.tp, 1) * self.head_dim
@@ -81,17 +81,17 @@ class Model:
             (self.hidden, inner, DOWN),
         )
         return tuple(
-            Layer(n, k, use, self.name, self.captured_from, self.tp)
+            ScaledLayer(n, k, use, self.name, self.captured_from, self.tp)
             for n, k, use in sizes
         )
 
 
-_LLAMA_8B = Model("llama-3.1-8b", 4096, 32, 8, 14336, LLAMA)
-_LLAMA_70B = Model("llama-3.3-70b", 8192, 64, 8, 28672, LLAMA, tp=8)
-_QWEN_32B = Model("qwen3-32b", 5120, 64, 8, 25600, QWEN, tp=4)
-_QWEN_7B = Model("qwen2.5-7b", 3584, 28, 4, 18944, QWEN)
+_LLAMA_8B = DenseModel("llama-3.1-8b", 4096, 32, 8, 14336, LLAMA)
+_LLAMA_70B = DenseModel("llama-3.3-70b", 8192, 64, 8, 28672, LLAMA, tp=8)
+_QWEN_32B = DenseModel("qwen3-32b", 5120, 64, 8, 25600, QWEN, tp=4)
+_QWEN_7B = DenseModel("qwen2.5-7b", 3584, 28, 4, 18944, QWEN)
 # of its dense layers; down and the attention's output are of one size on 8 devices
-_GLM = Model("glm-4.6", 5120, 96, 8, 12288, QWEN, tp=8)
+_GLM = DenseModel("glm-4.6", 5120, 96, 8, 12288, QWEN, tp=8)
 # checkpoints of compressed-tensors have scales of channels and tokens, those of
 # ModelOpt scales of tensors
 PUBLISHED = (
@@ -113,7 +113,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(layer_spec(kind, layer) for kind, some in PUBLISHED for layer in some)
 
 
-def layer_spec(kind: str, layer: Layer) -> Spec:
+def layer_spec(kind: str, layer: ScaledLayer) -> Spec:
     """Return the definition of one kind of codes and scales for a layer."""
     dtype = "float8_e4m3fn" if kind in (FP8, TENSOR) else "int8"
     whole = Tensor((), "float32", "Factor of all elements.")

@@ -113,7 +113,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     if "x_scale" not in inputs:
         return dict(zip(inputs, codes, strict=True))
     units = 1.0 / size, 1.0 / (_CODE_STD[kind] * math.sqrt(products))
-    found = {
+    tensors = {
         "x": codes[0],
         "weight": codes[1],
         "x_scale": _scales(stream.child("x_scale"), m, units[0]),
@@ -121,8 +121,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     }
     if definition.interface.input_specs["x_scale"].shape == ():
         for name in ("x_scale", "weight_scale"):
-            found[name] = found[name][0]
-    return found | ({"x_zero": zeros} if "x_zero" in inputs else {})
+            tensors[name] = tensors[name][0]
+    return tensors | ({"x_zero": zeros} if "x_zero" in inputs else {})
 
 
 def _codes(values: torch.Tensor, kind: str) -> torch.Tensor:
