@@ -2,8 +2,8 @@
 
 python tools/build_pages.py [--check] [--keep FOLDER]
 
-Not written are precision.md, which takes ten minutes of two cores (`trace-dataset audit
---tolerances --all --output`), and the two pages of FlashInfer's templates and versions, which
+Not written are precision.md and precision.html, which take ten minutes of two cores
+(`trace-dataset audit --tolerances --all --output`), and the two pages of FlashInfer's templates and versions, which
 want runs on a GPU (`tools/build_templates_page.py`, `tools/build_versions_page.py`). `--keep`
 leaves the repository of the example of a review, for trying the command.
 """

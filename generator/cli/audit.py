@@ -128,7 +128,8 @@ def audit(
         "must be refused and good ones that must be approved. Nothing is executed."
     ),
     output: Path | None = options.output(
-        "With --tolerances: write the tables there as Markdown.", "FILE.md"
+        "With --tolerances: write a summary there, and the tables beside it as HTML.",
+        "FILE.md",
     ),
     form: str = options.form(),
 ) -> int:
@@ -181,8 +182,7 @@ def audit(
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task, tolerance_task
     from generator.mutation.tolerances.judge import problems
-    from generator.mutation.tolerances.report import tolerances_report
-    from generator.reports import printed
+    from generator.mutation.tolerances.report import tolerances_pages, tolerances_report
 
     _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
@@ -215,9 +215,8 @@ def audit(
         found = results(task, "not measured", lambda result: "")
         against = problems(found)
         if output is not None:
-            page = tolerances_report(found, against, is_page=True)
-            text = "".join(printed(page, "markdown"))
-            write_files(output.parent, {output.name: text.encode()})
+            pages = tolerances_pages(found, against, output.stem)
+            write_files(output.parent, {n: t.encode() for n, t in pages.items()})
         report = tolerances_report(found, against, is_page=form == "markdown")
     elif seeds is not None:
         found = results(

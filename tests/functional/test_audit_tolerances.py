@@ -52,8 +52,9 @@ def test_a_norm_is_one_rounding_from_float64(tmp_path):
     assert "output (bfloat16)   oracle   1.6e-03        1.00       0.00" in row
     assert "1e-06 + 0.004·|e|, NMSE 1.6e-05" in row
     assert "1 definition, 0 not measured: 0 errors, 0 warnings" in err
-    text = page.read_text()
-    assert "| rmsnorm | output (bfloat16) | oracle | 1.6e-03 | 1.00 | 0.00 |" in text
+    assert "| rmsnorm | 1 | " in page.read_text()
+    everything = page.with_suffix(".html").read_text()
+    assert '"rmsnorm", "output (bfloat16)", "oracle", "1.6e-03", "1.00"' in everything
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from generator.mutation.report import shortened
 from generator.mutation.tolerances.judge import (
@@ -18,6 +20,7 @@ from generator.mutation.tolerances.judge import (
 from generator.mutation.tolerances.result import LEAST, MOST, PROPOSED, Floors
 from generator.problems import Problem, Severity, error, has_errors
 from generator.problems.messages import plural
+from generator.reports import printed
 from generator.reports.report import (
     Conclusion,
     Report,
@@ -26,6 +29,7 @@ from generator.reports.report import (
     Status,
     Table,
 )
+from generator.reports.search_page import search_page
 
 _PREFACE = f"""\
 Written by `trace-dataset audit --tolerances --all --output`. Don't edit.
@@ -41,7 +45,7 @@ last rounding, of the output, is left out, so that it can be told from the arith
 no answer in that dtype can be nearer on average. It is a root mean square, relative to
 that of the output: about 1.7e-03 for bfloat16, 2.1e-04 for float16, 2.5e-08 for float32.
 
-## How to read the table
+## How to read the tables
 
 | column | meaning |
 |---|---|
@@ -95,6 +99,7 @@ _COLUMNS = (
     *("tolerance", "bound x", "NMSE x", "neediest"),
 )
 _WORDS = ("op_type", "output", "source", "tolerance", "neediest")
+_LEAST = ("op_type", "tolerances", "least bound x", "output", "source", "neediest")
 _OF_ONE = ("definition", "output", "source", *_COLUMNS[3:7], *_COLUMNS[8:10])
 
 RULES = (
@@ -141,6 +146,49 @@ def tolerances_report(
         is_page=is_page,
         is_said=True,
     )
+
+
+def tolerances_pages(
+    results: Sequence[Floors], against: Sequence[Problem], stem: str
+) -> dict[str, str]:
+    """Return a summary in Markdown and all rows in HTML, by the names of their files.
+
+    The summary has every error; warnings are counted.
+    """
+    page, rows = f"{stem}.md", f"{stem}.html"
+    whole = tolerances_report(results, against, is_page=True)
+    columns = ("severity", "rule", "what", "fix")
+    problems = [Row((p.severity.value, p.rule, p.message, p.fix)) for p in against]
+    errors = [row for row in problems if row.cells[0] == Severity.ERROR.value]
+    listed = Section("Problems", [Table(problems, columns)])
+    counts = Counter(p.rule for p in against if p.severity is not Severity.ERROR)
+    warnings = ", ".join(f"{n} {rule}" for rule, n in sorted(counts.items())) or "none"
+    preface = (
+        f"[{rows}]({rows}) has a row for each tolerance and for each definition under it, "
+        f"and each problem, with a search. Warnings: {warnings}."
+    )
+    least = Table([*_least(results)], _LEAST, words=(_LEAST[0], *_LEAST[3:]))
+    sections = [Section("The narrowest of each op_type", [least], preface=preface)]
+    if errors:
+        sections.append(Section("Errors", [Table(errors, columns, columns)]))
+    summary = replace(whole, sections=sections, details=(), rules={}, problems=())
+    return {
+        page: "".join(printed(summary, "markdown")),
+        rows: search_page(replace(whole, sections=[*whole.sections, listed]), page),
+    }
+
+
+def _least(results: Sequence[Floors]) -> Iterator[Row]:
+    """Yield for each op_type how many bounds it has, and the narrowest of them."""
+    by_op: dict[str, list[JudgedTolerance]] = {}
+    for bound in judged_tolerances(results):
+        by_op.setdefault(bound.first.op_type, []).append(bound)
+    for op_type, bounds in by_op.items():
+        least = min(bounds, key=lambda bound: bound.multiple)
+        _, worst, case = least.worst(lambda case: case.used)
+        whose = f"{worst.definition}, {case.case}"
+        figures = str(len(bounds)), _times(least.multiple)
+        yield Row((op_type, *figures, least.first.output, least.first.source, whose))
 
 
 def _rows(results: Sequence[Floors]) -> Iterator[Row]:

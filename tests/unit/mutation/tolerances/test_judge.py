@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from generator.mutation.tolerances.judge import problems
-from generator.mutation.tolerances.report import tolerances_report
+from generator.mutation.tolerances.report import tolerances_pages, tolerances_report
 from generator.mutation.tolerances.result import LAW, Floors, Measured, SourceFloor
 from generator.reports import printed
 from kernel_judge.comparison.tolerance import Tolerance
@@ -124,6 +124,18 @@ def test_the_page_has_every_row_and_no_markup_of_a_dataset() -> None:
     assert "<script" not in made
     text = "".join(printed(tolerances_report(results, found), "text"))
     assert "\x1b" not in made + text
+
+
+def test_the_summary_has_every_error_and_each_op_type_s_narrowest_bound() -> None:
+    results = [floors(row(FITS), row(TIGHT))]
+    pages = tolerances_pages(results, problems(results), "bounds")
+    assert [*pages] == ["bounds.md", "bounds.html"]
+    narrowest = pages["bounds.md"].partition("## The narrowest")[2]
+    assert "| 1 | 2.00 | lse | oracle |" in narrowest
+    assert "| error | tolerance-tight |" in narrowest
+    assert "Warnings: none" in narrowest
+    without = tolerances_pages(results, [], "bounds")["bounds.md"]
+    assert "## Errors" not in without
 
 
 def test_rows_survive_their_way_between_processes() -> None:
