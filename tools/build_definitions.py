@@ -17,8 +17,8 @@ if __name__ == "__main__":
     # Python put this script's folder on the path, not the repository.
     sys.path.insert(0, str(ROOT))
 
-from generator.ops.family import definition_json, every_spec
-from generator.ops.workloads.lines import workload_lines
+from generator.ops.family import every_spec
+from generator.ops.workloads.lines import spec_files
 
 FOLDERS = ("definitions", "workloads", "blob/workloads")
 
@@ -43,14 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 def dataset_files() -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of every file the families make."""
     for spec in every_spec():
-        stem = f"{spec.op_type}/{spec.name}"
-        yield f"definitions/{stem}.json", definition_json(spec).encode()
-        lines = workload_lines(spec)
-        text = "".join(f"{line.text}\n" for line in lines)
-        yield f"workloads/{stem}.jsonl", text.encode()
-        for line in lines:
-            if line.blob_path:
-                yield line.blob_path, line.blob
+        yield from spec_files(spec)
 
 
 def find_drift(built: dict[str, bytes], root: Path) -> list[str]:

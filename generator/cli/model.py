@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from generator.cli import options
-from generator.cli.choose import Choice
 from generator.cli.output import say, show
 from generator.models.parallel import KV_DTYPES
 
@@ -40,12 +39,19 @@ def model(
     from generator.models.config import load
     from generator.models.coverage import coverage, coverage_report, write_missing
     from generator.models.parallel import Deployment
+    from generator.ops.registry import op_specs
+    from generator.problems import Failure
+    from generator.problems.messages import quote
     from generator.results.evidence import kept_runs
     from generator.results.verification import agreed, table_of
 
     deployment = Deployment(tp, ep, page_size, kv_dtype)
     loaded = load(config)
-    found, _ = Choice(dataset).find()
+    if not dataset.is_dir():
+        raise Failure(f"There is no folder {quote(str(dataset.resolve()), 200)}.")
+    op_specs()
+    # a dataset without definitions is one to write into
+    found = discover_definitions(dataset)
     sources = agreed(table_of(dataset, found, kept_runs(dataset)).lines)
     covered = coverage(loaded, deployment, dataset, found, sources)
     if write:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from generator.dataset.json_file import read_json
+from generator.dataset.file_reading import read_text_file
+from generator.dataset.json_file import JSON_NAN, MAX_BYTES, parse
 from generator.models.architectures import ARCHITECTURES, Architecture
-from generator.problems import Failure
+from generator.problems import Failure, Problem
 from generator.problems.messages import did_you_mean, quote, show
 
 DATA = Path(__file__).parent / "data"
@@ -22,15 +25,28 @@ _LARGEST = 1 << 24
 class Config:
     """One config.json: `figures` are those of the text model, if it has several.
 
-    `name` is the file's, or that of the folder it lies in.
+    `name` is the file's, or that of the folder it lies in. `defaults` are what
+    transformers supplies for keys that the file omits. `asked` collects the keys that
+    somebody read: what remains of `figures` has no part in an answer.
     """
 
     name: str
     figures: Mapping[str, Any]
     architecture: Architecture
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def get(self, *keys: str) -> Any:
-        """Return the first of the figures that the config has, else None."""
+        """Return the first of the figures that the config has, else a default.
+
+        The file's null is None, whatever the default.
+        """
+        key = self._present(keys)
+        return None if key is None else self._value(key)
+
+    def stated(self, *keys: str) -> Any:
+        """Return the first of the figures that the file itself has, else None."""
+        self.asked.update(keys)
         return next((v for k in keys if (v := self.figures.get(k)) is not None), None)
 
     def size(self, *keys: str, default: int | None = None) -> int:
@@ -38,10 +54,9 @@ class Config:
 
         Raises Failure, with the key, where it is missing or none.
         """
-        for key in keys:
-            if self.figures.get(key) is None:
-                continue
-            value = self.figures[key]
+        key = self._present(keys)
+        if key is not None:
+            value = self._value(key)
             if type(value) is not int or not 0 < value <= _LARGEST:
                 self.refuse(
                     key, f"is {show(value)}, not an integer from 1 to {_LARGEST}"
@@ -53,8 +68,26 @@ class Config:
 
     def count(self, *keys: str) -> int:
         """Return a count that may be 0 or absent. Raises Failure where it is none."""
-        found = self.get(*keys)
-        return 0 if found in (None, 0) else self.size(*keys)
+        return 0 if self.get(*keys) in (None, 0) else self.size(*keys)
+
+    def flag(self, *keys: str, default: bool = False) -> bool:
+        """Return a yes or no. Raises Failure where it is neither."""
+        key = self._present(keys)
+        if key is None:
+            return default
+        value = self._value(key)
+        if not isinstance(value, bool):
+            self.refuse(key, f"is {show(value)}, neither true nor false")
+        return value
+
+    def word(self, *keys: str, known: Mapping[str, str], default: str = "") -> str:
+        """Return what a figure is in `known`. Raises Failure for another one."""
+        key = self._present(keys)
+        value = default if key is None else self._value(key)
+        if not isinstance(value, str) or value not in known:
+            why = f"is {show(value)}: known are {', '.join(known)}"
+            self.refuse(key or keys[0], why)
+        return known[value]
 
     def divided(self, key: str, value: int, by: int, what: str) -> int:
         """Return value / by. Raises Failure where it leaves a remainder."""
@@ -65,6 +98,19 @@ class Config:
     def refuse(self, key: str, why: str) -> NoReturn:
         """Raise the Failure that says what is wrong with a figure."""
         raise Failure(f"{self.name}: {key} {why}.")
+
+    def _present(self, keys: tuple[str, ...]) -> str | None:
+        self.asked.update(keys)
+        for key in keys:
+            if self.figures.get(key) is not None:
+                return key
+        if any(key in self.figures for key in keys):
+            return None
+        return next((k for k in keys if self.defaults.get(k) is not None), None)
+
+    def _value(self, key: str) -> Any:
+        value = self.figures.get(key)
+        return self.defaults.get(key) if value is None else value
 
 
 def names() -> tuple[str, ...]:
@@ -85,29 +131,52 @@ def load(source: str) -> Config:
         path = DATA / f"{source}.json"
     whole = read_config(path)
     name = path.stem if path.stem != "config" else path.resolve().parent.name
+    return config_of(name, whole)
+
+
+def config_of(name: str, whole: Mapping[str, Any]) -> Config:
+    """Return the config of a model. Raises Failure for an unknown architecture."""
     figures = figures_of(whole)
-    kinds = [k for k in _kinds(whole, figures) if k in ARCHITECTURES]
+    every = [*_kinds(whole, figures)]
+    kinds = [kind for kind in every if kind in ARCHITECTURES]
     if kinds:
-        return Config(name, figures, ARCHITECTURES[kinds[0]])
-    said = list(_kinds(whole, figures))
-    if not said:
+        architecture = ARCHITECTURES[kinds[0]]
+        defaults = model_defaults().get(architecture.defaults or kinds[0], {})
+        return Config(name, figures, architecture, defaults)
+    if not every:
         raise Failure(f"{name}: model_type is missing: this is no config of a model.")
-    near = get_close_matches(said[0], ARCHITECTURES, 1, 0.0)[0]
+    near = get_close_matches(every[0], ARCHITECTURES, 1, 0.0)[0]
     raise Failure(
-        f"{name}: the architecture {quote(said[0])} is unknown; the nearest that is "
+        f"{name}: the architecture {quote(every[0])} is unknown; the nearest that is "
         f"known is {near}."
     )
 
 
+@cache
+def model_defaults() -> Mapping[str, Mapping[str, Any]]:
+    """Return model_type → what transformers supplies for keys that a file omits."""
+    file = Path(__file__).parent / "defaults.json"
+    table: Mapping[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))
+    return table
+
+
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the object in a config.json. Raises Failure where there is none."""
-    read = read_json(path.parent, path.name)
+    """Return the object in a config.json. Raises Failure where there is none.
+
+    `Infinity` is read, which is no JSON: transformers writes it (time_step_limit).
+    """
     shown = quote(str(path), 200)
-    if read.problems:
-        raise Failure(f"{shown}: {read.problems[0].message}")
-    if not isinstance(read.value, dict):
+    data = read_text_file(path.parent, path.name, MAX_BYTES)
+    if isinstance(data, Problem):
+        raise Failure(f"{shown}: {data.message}")
+    read = parse(data, path.name)
+    problems = [p for p in read.problems if p.rule != JSON_NAN.id]
+    if problems:
+        raise Failure(f"{shown}: {problems[0].message}")
+    value = read.value if not read.problems else json.loads(data)
+    if not isinstance(value, dict):
         raise Failure(f"{shown}: a config is a JSON object of figures, this is none.")
-    return read.value
+    return value
 
 
 def figures_of(whole: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,10 @@ from generator.models.instances import instance
 from generator.models.modules import needs, unplaced
 from generator.models.need import Need
 from generator.models.parallel import Deployment
+from generator.models.projections import BF16, F16, model_dtype
 from generator.ops.family import Spec, definition_json
 from generator.ops.registry import op_specs
+from generator.ops.workloads.lines import spec_files
 from generator.problems.messages import plural
 from generator.reports.report import (
     Conclusion,
@@ -82,40 +84,49 @@ def coverage(
     found: Discovered,
     agreed: Mapping[str, Iterable[str]],
 ) -> list[Covered]:
-    """Return one entry for each definition that a model needs.
+    """Return one entry for each module of a model; several may need one definition.
 
     `agreed` maps a definition to the sources that it agreed with. Raises Failure as the
     figures of a config do.
     """
     files = {file.name: file for file in found.files}
+    dtype = model_dtype(config)
     covered = []
     for need in needs(config, deployment):
-        there = [files[n] for n in (need.name, need.stated) if n in files]
-        entries = [_there(need, root, file, agreed) for file in there]
+        there = [files[n] for n in need.names if n in files]
+        entries = [_there(need, dtype, root, file, agreed) for file in there]
         fits = next((entry for entry in entries if entry.state.is_there), None)
         covered.append(fits or _absent(config, deployment, need, entries))
     return covered
 
 
 def write_missing(root: Path, covered: Iterable[Covered]) -> Iterator[str]:
-    """Write the missing definitions that families make; yield their paths."""
-    for entry in covered:
+    """Write the missing definitions that families make, with workloads; yield paths."""
+    for entry in distinct(covered):
         if entry.spec is not None:
-            path = f"definitions/{entry.spec.op_type}/{entry.spec.name}.json"
-            write_below(root, path, definition_json(entry.spec).encode())
-            yield path
+            for path, content in spec_files(entry.spec):
+                write_below(root, path, content)
+                yield path
+
+
+def distinct(covered: Iterable[Covered]) -> list[Covered]:
+    """Return one entry for each definition."""
+    return list({entry.need.name: entry for entry in covered}.values())
 
 
 def _absent(
     config: Config, deployment: Deployment, need: Need, others: Sequence[Covered]
 ) -> Covered:
     """Return what to say where no definition fits; `others` have other constants."""
-    if others:
-        need = replace(need, name=need.stated or need.name)
-    spec = instance(config, deployment, need)
     why = "".join(f"{other.need.name}: {other.note}; " for other in others)
+    spec = instance(config, deployment, need)
     if spec is not None:
-        broken = _call_of(spec)
+        value = json.loads(definition_json(spec))
+        definition = build_definition(value, f"{spec.op_type}/{spec.name}.json", "")
+        other = [*differences(need, definition, model_dtype(config))]
+        if other:
+            return Covered(need, State.NO_FAMILY, f"{why}{'; '.join(other)}")
+        broken = _call_of(definition)
         if broken:
             return Covered(need, State.NOT_CALLED, f"{why}{broken}")
         return Covered(need, State.MISSING, f"{why}--write makes it", spec)
@@ -124,29 +135,35 @@ def _absent(
     return Covered(need, State.NO_FAMILY, why + lacks.format(need.op_type))
 
 
-def _call_of(spec: Spec) -> str:
+def _call_of(definition: Definition) -> str:
     """Return how FlashInfer calls a definition's name by another interface, or nothing."""
-    value = json.loads(definition_json(spec))
-    definition = build_definition(value, f"{spec.op_type}/{spec.name}.json", "")
     broken = (p for p in route_calls.check(definition) if p.rule == ROUTE_INTERFACE.id)
     return next((problem.message for problem in broken), "")
 
 
 def _there(
-    need: Need, root: Path, file: DatasetFile, agreed: Mapping[str, Iterable[str]]
+    need: Need,
+    dtype: str,
+    root: Path,
+    file: DatasetFile,
+    agreed: Mapping[str, Iterable[str]],
 ) -> Covered:
     need = replace(need, name=file.name)
-    return Covered(need, *_state(need, root, file, agreed))
+    return Covered(need, *_state(need, dtype, root, file, agreed))
 
 
 def _state(
-    need: Need, root: Path, file: DatasetFile, agreed: Mapping[str, Iterable[str]]
+    need: Need,
+    dtype: str,
+    root: Path,
+    file: DatasetFile,
+    agreed: Mapping[str, Iterable[str]],
 ) -> tuple[State, str]:
     definition, problems = load_file(root, file)
     if definition is None:
         why = problems[0].message if problems else "it can't be read"
         return State.UNVERIFIED, why
-    other = list(other_constants(need, definition))
+    other = list(differences(need, definition, dtype))
     if other:
         return State.OTHER, "; ".join(other)
     sources = sorted(set(agreed.get(need.name, ())))
@@ -157,6 +174,21 @@ def _state(
     if layers := [source for source in sources if is_layer(source)]:
         return State.LAYER, ", ".join(layers)
     return (State.ORACLE, ORACLE) if sources else (State.UNVERIFIED, "")
+
+
+def differences(need: Need, definition: Definition, dtype: str) -> Iterator[str]:
+    """Yield in words what makes a definition another model's: constants and dtypes.
+
+    `dtype` is the model's own; what a definition has in 16 bits must be in that one.
+    """
+    yield from other_constants(need, definition)
+    for name, tensor in definition.inputs.items():
+        wanted = need.dtypes.get(name)
+        if wanted is None and tensor.dtype in (BF16, F16):
+            wanted = dtype
+        if wanted is not None and tensor.dtype != wanted:
+            yield f"its {name} is {tensor.dtype}, the model's is {wanted}"
+            return
 
 
 def other_constants(need: Need, definition: Definition) -> Iterator[str]:
@@ -175,13 +207,14 @@ def coverage_report(
     config: Config, deployment: Deployment, covered: list[Covered]
 ) -> Report:
     """Return the report of one model: a row for each module."""
-    there = sum(entry.state.is_there for entry in covered)
-    proven = sum(entry.state is State.KERNEL for entry in covered)
+    each = distinct(covered)
+    there = sum(entry.state.is_there for entry in each)
+    proven = sum(entry.state is State.KERNEL for entry in each)
     summary = (
-        f"{plural(len(covered), 'definition')} needed: {there} are there, {proven} "
+        f"{plural(len(each), 'definition')} needed: {there} are there, {proven} "
         "agreed with a kernel"
     )
-    left = unplaced(config)
+    left = unplaced(config, deployment)
     if left:
         summary += f"; not placed: {', '.join(left)}"
     rows = [
@@ -197,7 +230,7 @@ def coverage_report(
         for entry in covered
     ]
     columns = ("module", "definition", "state", "by, or why not")
-    status = Status.PASSED if there == len(covered) else Status.FAILED
+    status = Status.PASSED if there == len(each) else Status.FAILED
     kept = f"tp {deployment.tp}, ep {deployment.ep}, pages of {deployment.page_size}"
     return Report(
         f"Definitions for {config.name}",
@@ -215,7 +248,7 @@ def _payload(
     return {
         "model": config.name,
         "deployment": vars(deployment),
-        "unplaced": unplaced(config),
+        "unplaced": unplaced(config, deployment),
         "modules": [
             {
                 "module": entry.need.module,

@@ -30,7 +30,8 @@ def instance(config: Config, deployment: Deployment, need: Need) -> Spec | None:
     sizes = {token: int(number) for token, number in words if token in known}
     try:
         spec: Spec | None = make(need.name, sizes, need.constants, config.name)
-    except NoVariant:
+    except (NoVariant, KeyError):
+        # KeyError: a name of another kind, without a size or a constant of the family's
         return None
     if spec is None or spec.name != need.name:
         return None

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from generator.models.config import Config
-from generator.models.need import FP8_BLOCK, MXFP4, Need, Projections, quantisation
-from generator.models.parallel import Deployment
+from generator.models.deployed import Deployed
+from generator.models.layers import DENSE, MOE, experts
+from generator.models.need import Need
+from generator.models.projections import (
+    BLOCK,
+    FP8_BLOCK,
+    MXFP4,
+    quantisation,
+)
 from generator.problems.messages import show
 
 _LARGEST_FACTOR = 1000
@@ -16,93 +24,240 @@ _EXPERT_SIZE = (
     "expert_intermediate_size",
     "intermediate_size",
 )
+_SHARED_SIZE = (
+    "shared_expert_intermediate_size",
+    "moe_shared_expert_intermediate_size",
+)
+_ACTIVATIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+    "relu2": "relu2",
+}
+_SCORES = {"sigmoid": "sigmoid", "softmax": "softmax"}
+_METHODS = {"noaux_tc": "", "greedy": "unbiased_", "group_limited_greedy": "unbiased_"}
+"""How DeepSeek's configs call a choice of experts: with a learned bias or without."""
+_MXFP4_BLOCK = 32
 
 
-def mlp(
-    config: Config,
-    deployment: Deployment,
-    module: str,
-    hidden: int,
-    key: str,
-    size: int,
+def feed_forward(model: Deployed) -> Iterator[Need]:
+    """Yield what MLPs need, then what experts need. Raises Failure as figures do."""
+    config = model.config
+    feeds = {layer.feed for layer in model.layers}
+    # Llama 4 has another size in its dense layers
+    keys = ("intermediate_size_mlp", "intermediate_size")
+    key = next((key for key in keys if config.get(key)), keys[-1])
+    if DENSE in feeds:
+        yield from _mlp(model, "MLP", key, config.size(key), DENSE)
+    if MOE in feeds:
+        yield from _experts(model)
+
+
+def _mlp(
+    model: Deployed, module: str, key: str, size: int, where: str
 ) -> Iterator[Need]:
-    """Yield the products and the activation of an MLP of an intermediate size."""
-    width = deployment.share(config, key, size)
-    linear = Projections(config).linear
-    architecture = config.architecture
-    gated = 2 if architecture.activation and architecture.fused else 1
-    up = {2: "gate and up", 1: "up"}[gated]
-    yield from linear(f"{module}, {up}", gated * width, hidden)
-    name = f"{architecture.activation or 'relu2'}_i{width}"
-    yield Need(f"{module}, activation", "activation", name)
-    yield from linear(f"{module}, down", hidden, width)
+    """Yield the products and the activation of an MLP of an intermediate size.
+
+    `where` is the kind of layers that have it.
+    """
+    config, of = model.config, model.projections(where)
+    hidden = config.size("hidden_size")
+    width = model.deployment.share(config, key, size)
+    bias, gated = config.flag("mlp_bias"), config.architecture.gated
+    owners = ("mlp", "mixer", "feed_forward")
+    if where == MOE:
+        owners = ("shared_experts", "shared_expert", "shared_mlp")
+    ups = ("gate_proj", "up_proj", "gate_up_proj")
+    parts = (width, width) if gated else (width,)
+    yield from of.linear(
+        f"{module}, {'gate and up' if gated else 'up'}",
+        sum(parts),
+        hidden,
+        *(f"{owner}.{up}" for owner in owners for up in ups),
+        parts=parts,
+        divided="n",
+        bias=bias,
+    )
+    name = _act(config, gated) + f"_i{width}"
+    yield Need(f"{module}, activation", "activation", name, at=("act_fn",))
+    yield from of.linear(
+        f"{module}, down",
+        hidden,
+        width,
+        *(f"{owner}.down_proj" for owner in owners),
+        divided="k",
+        bias=bias,
+    )
 
 
-def needs(
-    config: Config, deployment: Deployment, hidden: int, experts: int
-) -> Iterator[Need]:
-    """Yield router, routing, experts and shared experts. Raises Failure as figures do."""
+def _act(config: Config, gated: bool) -> str:
+    """Return the beginning of an activation's name. Raises Failure for an unknown one."""
+    keys = ("hidden_act", "hidden_activation", "mlp_hidden_act")
+    kind = config.word(*keys, known=_ACTIVATIONS, default="silu")
+    return f"{kind}_and_mul" if gated else kind
+
+
+def _experts(model: Deployed) -> Iterator[Need]:
+    """Yield router, routing, experts and shared experts."""
+    config, deployment = model.config, model.deployment
+    every, hidden = experts(config), config.size("hidden_size")
     top_k = config.size(*_TOP_K)
-    if top_k > experts:
-        config.refuse(_TOP_K[0], f"is {top_k}, more than the {experts} experts")
-    local = config.divided("number of experts", experts, deployment.ep, "--ep")
-    key = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
-    size = config.size(key)
-    inner = size if deployment.ep > 1 else deployment.share(config, key, size)
-    yield from Projections(config).head("router", experts, hidden)
-    routing = config.architecture.routing
-    groups, constants = "", dict[str, float]()
-    if routing == "ds_routing":
-        constants |= {n: config.size(n, default=1) for n in ("n_group", "topk_group")}
-        groups = "_ng{n_group}_kg{topk_group}".format(**constants)
-    shape = f"e{local}_h{hidden}_i{inner}"
+    if top_k > every:
+        config.refuse(_TOP_K[0], f"is {top_k}, more than the {every} experts")
+    local = config.divided("number of experts", every, deployment.ep, "--ep")
+    yield _router(model, every, hidden)
     kind = quantisation(config)
-    if kind == FP8_BLOCK:
-        # a shard chooses among all experts; DeepSeek's definitions do so in any case
-        is_shard = deployment.ep > 1 and routing != "ds_routing"
-        kernel = f"moe_fp8_block_scale_{routing}{'_shard' if is_shard else ''}"
-        name = f"{kernel}_topk{top_k}{groups}_{shape}"
-        constants |= {"top_k": top_k, "num_experts": experts}
-        if routing == "ds_routing":
-            constants["routed_scaling_factor"] = _scaling(config)
-        yield Need("routing and experts", "moe", name, constants)
-    else:
-        name = _routing(routing, experts, top_k, groups)
+    inner, label = _expert_size(model, kind)
+    width = config.count("moe_latent_size") or hidden
+    of, at = model.projections(MOE), ("mlp.experts", "mixer.experts")
+    name, constants = _routing(config, every, top_k)
+    fused = kind == FP8_BLOCK
+    if not fused:
         yield Need("routing", "moe_routing", name, constants)
-        weights = "mxfp4" if kind == MXFP4 else "bf16"
-        weights += "_scaled_input" if routing == "llama4" else ""
-        yield Need("experts", "moe_experts", f"moe_{weights}_topk{top_k}_{shape}")
-    yield from _shared(config, deployment, hidden, size)
+    if width != hidden:
+        module = "experts, into their latent space"
+        yield from of.linear(module, width, hidden, "fc1_latent_proj")
+    if deployment.ep > 1:
+        name = f"moe_dispatch_ep{deployment.ep}_topk{top_k}_h{width}"
+        yield Need("tokens to the GPUs of their experts", "comm", name)
+    shape = f"e{local}_h{width}_i{inner}"
+    if fused:
+        constants |= {"top_k": top_k, "num_experts": every}
+        word = _fused_word(config, constants, is_part=deployment.ep > 1)
+        name = f"moe_fp8_block_scale_{word.format(top_k=top_k)}_{shape}"
+        yield Need("routing and experts", "moe", name, constants, at=at)
+    else:
+        name = f"moe_{_expert_word(config, kind)}_topk{top_k}_{shape}"
+        yield Need(label, "moe_experts", name, at=at)
+    if deployment.ep > 1:
+        name = f"moe_combine_ep{deployment.ep}_topk{top_k}_h{width}"
+        yield Need("experts' outputs back to their tokens", "comm", name)
+    if width != hidden:
+        module = "experts, out of their latent space"
+        yield from of.linear(module, hidden, width, "fc2_latent_proj")
+    yield from _shared(model, hidden)
+
+
+def _router(model: Deployed, every: int, hidden: int) -> Need:
+    kind = model.config.architecture.router
+    at = ("mlp.gate", "mlp.router", "feed_forward.router", "mixer.gate")
+    if kind:
+        word = {"f32_out": "bf16_f32", "f32": "f32"}[kind]
+        return Need("router", "gemm", f"gemm_{word}_n{every}_k{hidden}", at=at)
+    # gpt-oss's router has the biases of its attention
+    bias = bool(model.config.architecture.sinks)
+    return model.projections(MOE).plain("router", every, hidden, *at, bias=bias)
+
+
+def _expert_size(model: Deployed, kind: str) -> tuple[int, str]:
+    """Return the experts' intermediate size on a GPU, and what the module is called."""
+    config, deployment = model.config, model.deployment
+    key = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
+    size, tp = config.size(key), deployment.tp
+    block = {FP8_BLOCK: BLOCK, MXFP4: _MXFP4_BLOCK}.get(kind, 1)
+    if deployment.ep > 1 or tp == 1:
+        if size % block:
+            config.refuse(key, f"is {size}, no multiple of blocks of {block}")
+        return size, "experts"
+    if kind == MXFP4:
+        # SGLang's gpt_oss.py deals out whole blocks: the last GPU may have fewer
+        blocks = config.divided(key, size, block, "blocks of")
+        share = -(-blocks // tp) * block
+        rest = " (fewer on the last GPU)" if blocks % tp else ""
+        return share, f"experts{rest}"
+    share = deployment.share(config, key, size)
+    if share % block:
+        why = f"is {size}: {share} of a GPU at tp {tp} is no multiple of {block}; use --ep"
+        config.refuse(key, why)
+    return share, "experts"
+
+
+def _expert_word(config: Config, kind: str) -> str:
+    """Return what a name of experts says of weights and activation."""
+    architecture = config.architecture
+    # the definition of mxfp4 has gpt-oss's biases and activation
+    word = "mxfp4" if kind == MXFP4 else "bf16"
+    if architecture.activation:
+        _act(config, gated=True)
+        return word if kind == MXFP4 else f"bf16_{architecture.activation}"
+    act = _act(config, architecture.gated)
+    if act != "silu_and_mul" or kind == MXFP4:
+        word += f"_{act.removesuffix('_and_mul')}"
+    return word + ("_scaled_input" if architecture.routing == "llama4" else "")
+
+
+def _routing(config: Config, every: int, top_k: int) -> tuple[str, dict[str, Any]]:
+    """Return the name of a routing and the constants that it does not carry."""
+    shape, constants = f"e{every}_k{top_k}", dict[str, Any]()
+    kind = config.architecture.routing
+    if kind == "llama4":
+        return f"topk_sigmoid_{shape}", constants
+    is_one = config.architecture.renormalised or config.flag("norm_topk_prob")
+    if kind == "softmax":
+        return f"topk_softmax_{shape}{'_renorm' if is_one else ''}", constants
+    constants |= {n: config.size(n, default=1) for n in ("n_group", "topk_group")}
+    groups = "_ng{n_group}_kg{topk_group}".format(**constants)
+    return f"{_choice(config, is_one)}_{shape}{groups}", constants
+
+
+def _choice(config: Config, is_one: bool) -> str:
+    scores = config.word("scoring_func", known=_SCORES, default="sigmoid")
+    biased = config.word("topk_method", known=_METHODS, default="noaux_tc")
+    if not config.flag("use_routing_bias", default=True):
+        biased = "unbiased_"
+    _scaling(config)
+    if scores == "sigmoid" and not biased and is_one:
+        return "fused_topk_deepseek"
+    return f"topk_grouped_{biased}{scores}{'_renorm' if is_one else ''}"
+
+
+def _fused_word(config: Config, constants: dict[str, Any], *, is_part: bool) -> str:
+    """Return what the name of routing and experts in one says of the routing."""
+    kind = config.architecture.routing
+    shard = "_shard" if is_part else ""
+    if kind == "sigmoid":
+        constants["routed_scaling_factor"] = _scaling(config)
+        chosen = _routing(config, 1, 1)[0].partition("_e1_k1")[0]
+        # a shard chooses among all experts; DeepSeek's definitions do so in any case
+        word = "ds_routing" if chosen == "fused_topk_deepseek" else chosen
+        return "{}_topk{{top_k}}_ng{n_group}_kg{topk_group}".format(word, **constants)
+    if kind == "softmax":
+        renormalised = _routing(config, 1, 1)[0].endswith("_renorm")
+        kind = "renorm" if renormalised else "softmax"
+    return f"{kind}{shard}_topk{{top_k}}"
 
 
 def _scaling(config: Config) -> float:
     """Return what a token's normalised weights are multiplied by; 1 where not stated."""
     key = "routed_scaling_factor"
-    found = config.get(key)
-    if found is None:
+    stated = config.get(key)
+    if stated is None:
         return 1.0
-    if type(found) not in (int, float) or not 0 < found < _LARGEST_FACTOR:
+    if type(stated) not in (int, float) or not 0 < stated < _LARGEST_FACTOR:
         above = f"not a number above 0 and below {_LARGEST_FACTOR}"
-        config.refuse(key, f"is {show(found)}, {above}")
-    return float(found)
+        config.refuse(key, f"is {show(stated)}, {above}")
+    return float(stated)
 
 
-def _routing(routing: str, experts: int, top_k: int, groups: str) -> str:
-    if routing == "ds_routing":
-        return f"fused_topk_deepseek_e{experts}_k{top_k}{groups}"
-    if routing == "llama4":
-        return f"topk_sigmoid_e{experts}_k{top_k}"
-    return f"topk_softmax_e{experts}_k{top_k}_renorm"
-
-
-def _shared(
-    config: Config, deployment: Deployment, hidden: int, size: int
-) -> Iterator[Need]:
-    key = "shared_expert_intermediate_size"
-    width = config.count(key)
-    if not width and (count := config.count("n_shared_experts")):
-        key, width = "n_shared_experts", count * size
-    if not width and config.architecture.routing == "llama4":
-        key, width = "intermediate_size", size
-    if width:
-        yield from mlp(config, deployment, "shared expert", hidden, key, width)
+def _shared(model: Deployed, hidden: int) -> Iterator[Need]:
+    """Yield what experts need that every token goes to."""
+    config = model.config
+    count = config.count("n_shared_experts", "num_shared_experts")
+    key = next((k for k in _SHARED_SIZE if config.count(k)), "")
+    size = config.size(key) if key else 0
+    if not key and count:
+        of = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
+        key, size = "n_shared_experts", count * config.size(of)
+    elif not key and config.architecture.routing == "llama4":
+        key, size = "intermediate_size", config.size("intermediate_size")
+    if not size or (count == 0 and config.stated("n_shared_experts") == 0):
+        return
+    yield from _mlp(model, "shared expert", key, size, MOE)
+    if config.architecture.shared_gate:
+        of = model.projections(MOE)
+        gate = "shared expert, gate"
+        yield of.plain(gate, 1, hidden, "shared_expert_gate")
+        name = f"sigmoid_and_mul_row_h{hidden}"
+        yield Need("shared expert times its gate", "activation", name)

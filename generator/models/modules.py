@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from generator.models import attention, mixture
+from generator.models.architectures import CHUNKED, FULL, LINEAR, SLIDING
+from generator.models.attention import grouped_query
 from generator.models.config import Config
-from generator.models.need import Need, Projections, norm
+from generator.models.deployed import Deployed, deployed
+from generator.models.keys import IRRELEVANT, UNPLACED
+from generator.models.latent import latent
+from generator.models.mixture import feed_forward
+from generator.models.need import Need, exponent, norm
 from generator.models.parallel import Deployment
+from generator.models.projections import Projections
+from generator.models.recurrent import delta_net, mamba
+from generator.problems.messages import show
 
 _SAMPLING = {
     "top_k": ("sampling", "top_k_sampling_from_probs"),
@@ -19,30 +26,46 @@ _SAMPLING = {
     "top_k renormalised": ("probs", "top_k_renorm_probs"),
     "top_p renormalised": ("probs", "top_p_renorm_probs"),
 }
-_UNPLACED = {
-    "vision_config": "the vision tower",
-    "audio_config": "the audio tower",
-    "num_nextn_predict_layers": "the layers that draft several tokens",
-    "final_logit_softcapping": "the soft cap of the last logits",
-    "attention_chunk_size": "attention within chunks",
-}
-"""Modules that no definition is named for, by the key of a config that has them."""
+_ATTENTION = {"gqa": grouped_query, "mla": latent, "dsa": latent}
+_RECURRENT = {"gdn": delta_net, "mamba": mamba}
+_FIRST_NORMS = ("input_layernorm", "layers.0.norm")
+_NORMS = (
+    "post_attention_layernorm",
+    "pre_feedforward_layernorm",
+    "model.norm",
+    "norm_f",
+    "norm",
+)
 
 
 def needs(config: Config, deployment: Deployment) -> list[Need]:
-    """Return what one GPU runs, in the order of a forward pass, each definition once.
+    """Return what one GPU runs, in the order of a forward pass: a row for each module.
 
     Raises Failure where a figure is missing, contradicts another or can't be divided.
     """
-    found: dict[str, Need] = {}
+    rows: dict[tuple[str, str], Need] = {}
     for need in modules(config, deployment):
-        found.setdefault(need.name, need)
-    return list(found.values())
+        rows.setdefault((need.module, need.name), need)
+    return list(rows.values())
 
 
-def unplaced(config: Config) -> list[str]:
-    """Return the modules of a model for which this software names no definition."""
-    return [what for key, what in _UNPLACED.items() if config.get(key)]
+def unplaced(config: Config, deployment: Deployment) -> list[str]:
+    """Return the modules for which this software names no definition.
+
+    Keys that nothing is known of are among them: what they change is not in the answer.
+    """
+    needs(config, deployment)
+    listed = [what for key, what in UNPLACED.items() if config.get(key)]
+    unread = config.figures.keys() - config.asked - IRRELEVANT.keys() - _WRAPPING
+    listed += [
+        f"what {show(key)} changes"
+        for key in sorted(unread)
+        if config.figures[key] is not None
+    ]
+    return list(dict.fromkeys(listed))
+
+
+_WRAPPING = {"text_config"}
 
 
 def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
@@ -50,44 +73,64 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
 
     Several modules may need one definition. Raises Failure as `needs` does.
     """
-    norms = _norm_constants(config)
+    model = deployed(config, deployment)
     hidden = config.size("hidden_size")
-    vocabulary = config.size("vocab_size")
-    shard = deployment.share(config, "vocab_size", vocabulary)
+    vocabulary, shard = config.size("vocab_size"), deployment.vocabulary(config)
     scaled = "gemma_" if config.architecture.scaled else ""
-    yield Need("embedding", "embedding", f"{scaled}embedding_v{shard}_h{hidden}")
-    yield norm("norm before the first layer", hidden, norms)
-    yield from attention.needs(config, deployment, norms)
-    yield norm("norms that add the residual", hidden, norms, fused=True)
-    if deployment.tp > 1 and not config.architecture.sandwich:
-        name = f"allreduce_add_rmsnorm_tp{deployment.tp}_h{hidden}"
-        yield Need("norms behind an all-reduce", "comm", name, norms)
-    yield from _feed_forward(config, deployment, hidden)
-    yield from Projections(config).head("lm_head", shard, hidden)
+    name = f"{scaled}embedding_v{shard}_h{hidden}"
+    yield Need("embedding", "embedding", name, at=("embed_tokens", "embeddings"))
+    yield from deployment.reduced("all-reduce behind the embedding", hidden)
+    yield norm("norm before the first layer", hidden, model.norms, *_FIRST_NORMS)
+    yield from _mixers(model)
+    yield from _residual(model, hidden)
+    yield from feed_forward(model)
+    of = Projections(config, deployment)
+    yield of.plain("lm_head", shard, hidden, "lm_head")
+    yield from deployment.gathered("logits of all GPUs", vocabulary)
+    if config.get("final_logit_softcapping"):
+        cap = config.get("final_logit_softcapping")
+        if type(cap) not in (int, float) or cap < 0:
+            config.refuse("final_logit_softcapping", f"is {show(cap)}, not above 0")
+        name = f"soft_cap{cap:g}_v{vocabulary}"
+        yield Need("soft cap of the logits", "activation", name)
     for what, (op_type, kernel) in _SAMPLING.items():
         yield Need(f"sampling, {what}", op_type, f"{kernel}_v{vocabulary}")
 
 
-def _norm_constants(config: Config) -> Mapping[str, Any]:
-    eps = config.get("rms_norm_eps", "norm_eps", "layer_norm_epsilon", "norm_epsilon")
-    if not isinstance(eps, float) or not 0.0 < eps < 1e-2:
-        config.refuse("rms_norm_eps", "is no number between 0 and 0.01")
-    return {"eps": eps, "unit_offset": config.architecture.unit_offset}
+def _mixers(model: Deployed) -> Iterator[Need]:
+    """Yield what mixes tokens, in the order in which the layers first have it."""
+    architecture = model.config.architecture
+    kinds = dict.fromkeys(
+        LINEAR if layer.mixer == LINEAR else FULL
+        for layer in model.layers
+        if layer.mixer in (FULL, SLIDING, CHUNKED, LINEAR)
+    )
+    for kind in kinds:
+        if kind == FULL:
+            yield from _ATTENTION[architecture.mixer](model)
+        elif architecture.linear not in _RECURRENT:
+            model.config.refuse("layer_types", f"has {kind}, which the model has not")
+        else:
+            yield from _RECURRENT[architecture.linear](model)
 
 
-def _feed_forward(
-    config: Config, deployment: Deployment, hidden: int
-) -> Iterator[Need]:
-    experts = config.count("num_experts", "num_local_experts", "n_routed_experts")
-    key = "intermediate_size"
-    if config.get("intermediate_size_mlp"):
-        key = "intermediate_size_mlp"
-        has_dense = config.size("interleave_moe_layer_step", default=1) > 1
-    else:
-        first = config.count("first_k_dense_replace")
-        has_dense = bool(first or config.get("mlp_only_layers"))
-    if not experts or has_dense:
-        size = config.size(key)
-        yield from mixture.mlp(config, deployment, "MLP", hidden, key, size)
-    if experts:
-        yield from mixture.needs(config, deployment, hidden, experts)
+def _residual(model: Deployed, hidden: int) -> Iterator[Need]:
+    """Yield what stands between a layer's parts: sums over GPUs, norms, the residual."""
+    norms, tp = model.norms, model.deployment.tp
+    module = "norms that add the residual"
+    if model.config.architecture.sandwich:
+        module = "norms behind attention and MLP"
+        where = "all-reduce behind attention and MLP"
+        yield from model.deployment.reduced(where, hidden)
+        at = ("post_attention_layernorm", "post_feedforward_layernorm")
+        yield norm(module, hidden, norms, *at)
+    elif tp > 1:
+        prefix = "gemma_" if norms["unit_offset"] else ""
+        kernel, sizes = f"{prefix}allreduce_add_rmsnorm", f"tp{tp}_h{hidden}"
+        name = f"{kernel}_eps_{exponent(norms['eps'])}_{sizes}"
+        also = (f"{kernel}_{sizes}",)
+        where = "all-reduce, residual and norm behind attention and MLP"
+        yield Need(where, "comm", name, norms, also, at=_NORMS)
+        return
+    module = "norms that add the residual"
+    yield norm(module, hidden, norms, *_NORMS, fused=True)

@@ -15,7 +15,7 @@ from generator.reports.templates import html_environment
 _ABOUT = (
     "What each model runs on one GPU in the order of a forward pass, with pages of 64: "
     "a column a parallelism. A definition's line says what agreed with it or why nothing "
-    "did. A module stands once for a definition, also where others need the same."
+    "did."
 )
 _NONE = " "
 _MARKS = {
@@ -78,8 +78,9 @@ def _model(name: str, surveyed: Surveyed, texts: _Texts) -> dict[str, Any]:
             places.setdefault(entry.need.module, []).append(number / len(covered))
     ordered = sorted(marks, key=lambda key: (fmean(places[key[0]]), key[0]))
     columns = {
-        column: [len(covered) - len(surveyed.missing(column)), len(covered)]
-        for column, covered in surveyed.covered.items()
+        column: [needed - len(surveyed.missing(column)), needed]
+        for column in surveyed.covered
+        for needed in [len(surveyed.definitions(column))]
     }
     rows = [
         [
@@ -130,7 +131,9 @@ def _share(surveyed: Surveyed, column: str) -> str:
         return "refused"
     if column not in surveyed.covered:
         return ""
-    count, missing = len(surveyed.covered[column]), len(surveyed.missing(column))
+    count, missing = (
+        len(of) for of in (surveyed.definitions(column), surveyed.missing(column))
+    )
     return f"{count - missing} of {count}" if missing else f"**all {count}**"
 
 

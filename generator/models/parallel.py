@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from generator.models.need import Need
 
 if TYPE_CHECKING:
     from generator.models.config import Config
 
 KV_DTYPES = ("bfloat16", "float8_e4m3fn")
+_PADDING = 64
+"""SGLang fills a vocabulary that GPUs can't divide up to a multiple of it."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +52,21 @@ class Deployment:
     def share(self, config: Config, key: str, value: int) -> int:
         """Return what of a length one GPU has. Raises Failure for a remainder."""
         return config.divided(key, value, self.tp, "--tp")
+
+    def vocabulary(self, config: Config) -> int:
+        """Return the rows of embedding and head that one GPU has."""
+        key = "vocab_size"
+        size = config.size(key)
+        if size % self.tp:
+            size += -size % _PADDING
+        return self.share(config, key, size)
+
+    def reduced(self, module: str, size: int) -> Iterator[Need]:
+        """Yield the sum over GPUs of rows of `size`, where there are several."""
+        if self.tp > 1:
+            yield Need(module, "comm", f"allreduce_tp{self.tp}_h{size}")
+
+    def gathered(self, module: str, size: int) -> Iterator[Need]:
+        """Yield the parts of rows of `size` put together, where there are several."""
+        if self.tp > 1:
+            yield Need(module, "comm", f"allgather_tp{self.tp}_h{size}")

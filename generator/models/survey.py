@@ -8,7 +8,7 @@ from pathlib import Path
 
 from generator.dataset.paths import Discovered
 from generator.models.config import load
-from generator.models.coverage import Covered, coverage
+from generator.models.coverage import Covered, coverage, distinct
 from generator.models.parallel import Deployment
 from generator.problems import Failure
 
@@ -33,8 +33,12 @@ class Surveyed:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, column: str) -> list[Covered]:
-        """Return what has no definition in a column."""
-        return [e for e in self.covered[column] if not e.state.is_there]
+        """Return what has no definition in a column, each definition once."""
+        return [e for e in self.definitions(column) if not e.state.is_there]
+
+    def definitions(self, column: str) -> list[Covered]:
+        """Return what is needed in a column, each definition once."""
+        return distinct(self.covered[column])
 
 
 def survey(

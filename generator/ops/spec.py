@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+EPS_WORDS: Mapping[str, tuple[str, Any]] = {
+    f"1em{digits}": ("eps", float(f"1e-{digits}")) for digits in range(4, 9)
+}
+"""Words of names that state the eps of a norm."""
+
 
 @dataclass(frozen=True)
 class Figure:

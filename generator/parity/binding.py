@@ -85,7 +85,7 @@ class Binder:
         sizes = ("hidden_size", "num_attention_heads")
         self.is_whole = all(figures.get(key) == config.get(key) for key in sizes)
         self.needs = {
-            size: _with_chunks(config, modules(config, Deployment(page_size=size)))
+            size: [*map(_composed, modules(config, Deployment(page_size=size)))]
             for size in PAGE_SIZES
         }
 
@@ -148,24 +148,25 @@ class Binder:
             # the heads can't be divided so
             return None
         own = next(n for n in self.needs[page_size] if n.module == module)
-        if need is None or need.name == own.name or need.name not in self.files:
+        if need is None or need.name == own.name:
             return None
-        return self._loaded(need.name, need.name, need)
+        name = next((name for name in need.names if name in self.files), None)
+        return (name and self._loaded(name, name, need)) or None
 
     def _bound(self, module: str, page_size: int) -> Bound | None:
         need = next((n for n in self.needs[page_size] if n.module == module), None)
         if need is None:
             return None
-        for name in filter(None, (need.name, need.stated)):
+        for name in need.names:
             if name in self.files and (bound := self._loaded(name, name, need)):
                 return bound
-        wanted = need.stated or need.name
+        wanted = need.name
         spec = instance(self.config, Deployment(page_size=page_size), need)
         if spec is not None:
             made = build_definition(json.loads(definition_json(spec)), "", "")
             return replace(self._of(made, wanted), name=wanted)
         for name in self.files:
-            if _kind(name) in (_kind(need.name), _kind(need.stated)) and (
+            if _kind(name) in map(_kind, need.names) and (
                 bound := self._loaded(wanted, name, need)
             ):
                 return bound
@@ -222,18 +223,11 @@ class Binder:
         return with_constants(text, WINDOW_LEFT=left + moved)
 
 
-def _with_chunks(config: Config, needs: Iterator[Need]) -> list[Need]:
-    """Return needs, with attention within chunks behind what it stands in place of."""
-    every = list(needs)
-    chunk = config.count("attention_chunk_size")
-    plain, words = "gqa_ragged_prefill_causal", f"chunked_attention_prefill_c{chunk}"
-    whole = [need for need in every if chunk and need.name.startswith(plain)]
-    return every + [
-        Need(
-            need.module + _CHUNKED, "chunked_attention", need.name.replace(plain, words)
-        )
-        for need in whole
-    ]
+def _composed(need: Need) -> Need:
+    """Return the need of a product as the chain computes it: it adds biases itself, and
+    a router's logits are float32 behind a product in the model's dtype."""
+    name = re.sub(r"^gemm_(bf16_f32|f32|bf16_bias|bias)_", "gemm_bf16_", need.name)
+    return replace(need, name=name)
 
 
 def _kind(name: str) -> str:

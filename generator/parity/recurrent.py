@@ -74,12 +74,13 @@ def _call(site: Site, role: str) -> Any:
 
 
 def delta_rule(site: Site, convolved: Tensor, gates: Tensor) -> list[Tensor]:
-    """Read and write a delta net's state; queries and keys have unit length."""
+    """Read and write a delta net's state; definitions divide queries and keys by
+    their length."""
     (net,) = site.modules
     rows = len(convolved)
     lengths = [net.key_dim, net.key_dim, net.value_dim]
     parts = torch.split(convolved, lengths, dim=1)
-    q, k = (_unit(part.reshape(rows, -1, net.head_k_dim)) for part in parts[:2])
+    q, k = (part.reshape(rows, -1, net.head_k_dim) for part in parts[:2])
     v = parts[2].reshape(rows, -1, net.head_v_dim)
     b, a = gates.view(rows, net.num_k_heads, 2, -1).unbind(2)
     values = {"q": q, "k": k, "v": v, "a": a.flatten(1), "b": b.flatten(1)}
@@ -105,12 +106,6 @@ def delta_rule(site: Site, convolved: Tensor, gates: Tensor) -> list[Tensor]:
         outputs.append(found["output"].reshape(1, -1))
     site.keep("delta", state)
     return [torch.cat(outputs)]
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Return heads of length 1; no definition does it."""
-    wide = x.float()
-    return wide * torch.rsqrt(wide.square().sum(dim=-1, keepdim=True) + 1e-6)
 
 
 def state_space(site: Site, convolved: Tensor, projected: Tensor) -> list[Tensor]:

@@ -14,10 +14,6 @@ QKV = "self_attn.q_proj self_attn.k_proj self_attn.v_proj"
 INPUT = Stage("input_norm", "norm", "h", "x", "input_layernorm", FIRST_NORM)
 PROJECTION = "query, key and value projection"
 QKV_FUSED = Stage("qkv", "linear", "x", "q k v", QKV, PROJECTION)
-Q = Stage("q", "linear", "x", "q", "self_attn.q_proj", "query projection")
-KV = "key or value projection"
-K = Stage("k", "linear", "x", "k", "self_attn.k_proj", KV)
-V = Stage("v", "linear", "x", "v", "self_attn.v_proj", KV)
 Q_NORM = Stage("q_norm", "norm", "q", "q_n", "self_attn.q_norm", HEADS)
 K_NORM = Stage("k_norm", "norm", "k", "k_n", "self_attn.k_norm", HEADS)
 ROPE = Stage("rope", "rope", "q k", "q_r k_r", "rope", "RoPE")
@@ -48,26 +44,16 @@ MIXER_NORMED = (
 )
 MLP = (SUM, MLP_NORM, GATE_UP, ACT, DOWN, OUTPUT)
 
-# Gemma: norms behind attention and MLP as well, and no product is fused
+# Gemma: norms behind attention and MLP as well
 GEMMA_MIXER = (
-    INPUT,
-    Q,
-    K,
-    V,
-    Q_NORM,
-    K_NORM,
-    ROPE_NORMED,
-    ATTENTION,
-    OUT,
+    *MIXER_NORMED,
     Stage("o_norm", "norm", "o", "on", AFTER, SANDWICH),
 )
 BEFORE_MLP, AFTER_MLP = "pre_feedforward_layernorm", "post_feedforward_layernorm"
-GEMMA_UP = "MLP, up"
 GEMMA_MLP = (
     Stage("residual", "add", "h on", "r", truth=f"{BEFORE_MLP}<"),
     Stage("mlp_norm", "add_norm", "on h", "y", BEFORE_MLP, ADDED),
-    Stage("gate", "linear", "y", "gate", "mlp.gate_proj", GEMMA_UP),
-    Stage("up", "linear", "y", "up", "mlp.up_proj", GEMMA_UP),
+    GATE_UP,
     ACT,
     DOWN,
     Stage("d_norm", "norm", "d", "dn", AFTER_MLP, SANDWICH),
@@ -130,10 +116,11 @@ DEEPSEEK_MOE = (
 )
 
 # DeepSeek: keys and values are made of a latent
+COMPRESSION = "query, key and value compression"
 Q_A, KV_A = "self_attn.q_a_proj", "self_attn.kv_a_proj_with_mqa"
 LATENT_MIXER = (
     INPUT,
-    Stage("q_a", "linear", "x", "q_a", Q_A, "query compression"),
+    Stage("compressed", "linear", "x", "q_a kv_a", f"{Q_A} {KV_A}", COMPRESSION),
     Stage(
         "q_a_norm",
         "norm",
@@ -143,7 +130,6 @@ LATENT_MIXER = (
         "norm of the query",
     ),
     Stage("q_b", "linear", "q_an", "q", "self_attn.q_b_proj", "query projection"),
-    Stage("kv_a", "linear", "x", "kv_a", KV_A, "key and value compression"),
     Stage(
         "kv_a_norm",
         "latent_norm",

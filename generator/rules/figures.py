@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -64,13 +65,21 @@ def check(
 
 def _wholes(figure: Figure, figures: Mapping[str, Any]) -> set[int]:
     """Return what a config's figures give for an axis that nothing divides."""
-    values = [figures.get(name) for name in figure.names]
+    values = [_value(name, figures) for name in figure.names]
     numbers = [value for value in values if type(value) is int and value > 0]
     if figure.takes == "sum":
         return {sum(numbers)} if len(numbers) == len(values) else set()
     if figure.takes == "any":
         return set(numbers) if values[0] is not None else set()
     return set(numbers[:1])
+
+
+def _value(name: str, figures: Mapping[str, Any]) -> Any:
+    """Return a figure, or a product of several: `num_attention_heads*head_dim`."""
+    values = [figures.get(part) for part in name.split("*")]
+    if len(values) == 1:
+        return values[0]
+    return math.prod(v for v in values if v) if all(values) else None
 
 
 def facts(definition: Definition) -> Iterator[tuple[str, int]]:

@@ -100,8 +100,10 @@ def check_tokens(definition: Definition) -> Iterator[Problem]:
         declared = definition.const_axes.get(axis or "")
         if axis is None or declared == stated:
             continue
-        if declared is None and stated in definition.const_axes.values():
-            # another interface of the op_type, which calls the axis otherwise
+        values = definition.const_axes.values()
+        if declared is None and (stated in values or 2 * stated in values):
+            # another interface of the op_type, which calls the axis otherwise, or has
+            # gate and up in one
             continue
         says = f"The name says {token}{stated}, but"
         if declared is None:

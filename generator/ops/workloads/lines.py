@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from generator.ops.family import Spec
+from generator.ops.family import Spec, definition_json
 from generator.ops.workloads.captured import CapturedWorkload, captured_lines
 from generator.ops.workloads.choose import choose
 from generator.ops.workloads.safetensors import vector_file
@@ -38,6 +38,15 @@ def workload_lines(spec: Spec) -> list[WorkloadLine]:
     chosen = choose(_without_twins(fitting), spec.name)
     steps = [step for step in spec.traffic(spec) if spec.fits(spec, step)]
     return [_line(spec, line) for line in (*chosen, *steps)]
+
+
+def spec_files(spec: Spec) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of a definition, its workloads and their blobs."""
+    stem = f"{spec.op_type}/{spec.name}"
+    yield f"definitions/{stem}.json", definition_json(spec).encode()
+    lines = workload_lines(spec)
+    yield f"workloads/{stem}.jsonl", "".join(f"{one.text}\n" for one in lines).encode()
+    yield from ((line.blob_path, line.blob) for line in lines if line.blob_path)
 
 
 def _without_twins(lines: Iterable[CapturedWorkload]) -> list[CapturedWorkload]:

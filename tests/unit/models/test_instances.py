@@ -32,9 +32,10 @@ def test_attention_of_every_model_is_made(model):
                 spec = instance(config, deployment, need)
                 if spec is None:
                     refused.add(need.name)
-    # latents without a page size, an indexer of another family; variants need pages,
-    # and an 8-bit cache has no window, cap or sinks
-    parts = ("indexer", "mla_kv_cache", "_cap", "_sink", "_w")
+    # latents without a page size, an indexer and its cache; variants need pages, and an
+    # 8-bit cache has no window, cap or sinks, and no append
+    parts = ("index", "mla_kv_cache", "_cap", "_sink", "_w", "cache_kve4m3", "scale_q")
+    parts = (*parts, "dsa_sparse_attention_kve4m3")
     assert not {name for name in refused if not any(p in name for p in parts)}
 
 

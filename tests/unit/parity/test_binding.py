@@ -42,10 +42,10 @@ def test_a_definition_of_the_dataset_computes_its_stage() -> None:
 def test_a_family_makes_what_the_dataset_lacks(tmp_path: Path) -> None:
     folder = tmp_path / "definitions" / "gemm"
     folder.mkdir(parents=True)
-    kept = "gemm_n4096_k4096.json"
+    kept = "gemm_bf16_n128256_k4096.json"
     (folder / kept).write_bytes((ROOT / "definitions" / "gemm" / kept).read_bytes())
     found = bound("llama", tmp_path)
-    assert found["/o"][""].is_there
+    assert found["/lm_head"][""].is_there
     made = found["/input_norm"][""]
     assert (made.needed, made.is_there) == (
         "rmsnorm_eps_1em5_h4096",

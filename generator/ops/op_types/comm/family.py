@@ -17,12 +17,16 @@ ROWS = ("num_tokens", "hidden_size")
 
 @dataclass(frozen=True)
 class Block:
-    """Name the constants of one definition: a model's width, over so many ranks."""
+    """Name the constants of one definition: a model's width, over so many ranks.
+
+    `word` is what its name says of eps.
+    """
 
     world_size: int
     hidden_size: int
     models: tuple[str, ...]
     eps: float
+    word: str = ""
 
 
 BLOCKS = (
@@ -41,13 +45,18 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec:
     """Return the definition of a name for a model."""
-    return block_spec(Block(sizes["tp"], sizes["h"], (model,), constants["eps"]))
+    word = name.partition("_tp")[0].removeprefix("allreduce_add_rmsnorm")
+    eps = constants["eps"]
+    return block_spec(Block(sizes["tp"], sizes["h"], (model,), eps, word))
 
 
 def block_spec(block: Block) -> Spec:
     """Return the definition for one set of constants."""
     return Spec(
-        name=f"allreduce_add_rmsnorm_tp{block.world_size}_h{block.hidden_size}",
+        name=(
+            f"allreduce_add_rmsnorm{block.word}_tp{block.world_size}"
+            f"_h{block.hidden_size}"
+        ),
         description=(
             f"What {block.world_size} ranks of tensor parallelism compute behind a "
             "row-parallel layer: x = sum of the ranks' partial sums + residual, and its "

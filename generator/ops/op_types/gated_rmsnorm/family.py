@@ -14,13 +14,17 @@ ROWS = ("batch_size", "hidden_size")
 
 @dataclass(frozen=True)
 class Norm:
-    """Name the constants of one definition; with groups, the gate comes first."""
+    """Name the constants of one definition; with groups, the gate comes first.
+
+    `word` is what its name says of eps.
+    """
 
     hidden_size: int
     models: tuple[str, ...]
     eps: float
     num_groups: int = 0
     tp: int = 1
+    word: str = ""
 
 
 NORMS = (
@@ -39,13 +43,16 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec:
     """Return the definition of a name for a model."""
-    return norm_spec(Norm(sizes["h"], (model,), constants["eps"], sizes.get("ng", 0)))
+    kernel = "gated_group_rmsnorm" if "ng" in sizes else "gated_rmsnorm"
+    word = name.partition("_h")[0].removeprefix(kernel)
+    groups, eps = sizes.get("ng", 0), constants["eps"]
+    return norm_spec(Norm(sizes["h"], (model,), eps, groups, word=word))
 
 
 def norm_spec(norm: Norm) -> Spec:
     """Return the definition for one set of constants."""
     size, groups = norm.hidden_size, norm.num_groups
-    kind, name = "gated_rmsnorm", f"gated_rmsnorm_h{size}"
+    kind, name = "gated_rmsnorm", f"gated_rmsnorm{norm.word}_h{size}"
     text = (
         "Gated RMS normalisation of the heads of a delta net, one row a head: x *"
         f" rsqrt(mean(x^2) + {norm.eps}) * weight * silu(gate), silu(g) = g *"
@@ -53,7 +60,7 @@ def norm_spec(norm: Norm) -> Spec:
     )
     if groups:
         kind = "gated_group_rmsnorm"
-        name = f"{kind}_h{size}_ng{groups}"
+        name = f"{kind}{norm.word}_h{size}_ng{groups}"
         text = (
             "Gated RMS normalisation of what a Mamba layer gives: y = x * silu(gate)"
             f" with silu(g) = g * sigmoid(g), then y * rsqrt(mean(y^2) + {norm.eps}) *"

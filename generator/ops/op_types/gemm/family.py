@@ -114,7 +114,7 @@ def instance(
     if not name.startswith("gemm_"):
         return None
     dtype = BF16 if name.startswith("gemm_bf16_") else F16
-    layer = Layer(sizes["n"], sizes["k"], (model,), "linear layer", None, dtype)
+    layer = Layer(sizes["n"], sizes["k"], (model,), "linear layer", LLAMA, dtype)
     return layer_spec(layer)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from generator.ops.spec import OpSpec
+from generator.ops.spec import EPS_WORDS, OpSpec
 
 SPEC = OpSpec(
     "layernorm",
     name_tokens={"h": "hidden_size"},
-    name_words={"1em5": ("eps", 1e-05)},
+    name_words=EPS_WORDS,
     constants={"eps": 1e-06},
 )

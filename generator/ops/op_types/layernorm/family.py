@@ -39,7 +39,7 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec:
     """Return the definition of a name for a model."""
-    word = "_eps_1em5" if "_eps_1em5_" in name else ""
+    word = name.rpartition("_h")[0].removeprefix("layernorm")
     eps = constants["eps"]
     return norm_spec(Norm(sizes["h"], (model,), eps, "hidden states", word))
 

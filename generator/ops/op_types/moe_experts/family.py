@@ -190,7 +190,7 @@ def _structure(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> St
     """Return experts of as many tokens as were captured, those elsewhere as -1."""
     tokens, top_k = captured.axes["seq_len"], spec.const("top_k")
     here = spec.const("num_experts")
-    (ep,) = (int(tag[3:]) for tag in spec.tags if tag.startswith("ep:"))
+    ep = next((int(tag[3:]) for tag in spec.tags if tag.startswith("ep:")), 1)
     ids: list[int] = []
     weights: list[float] = []
     skewed = isinstance(captured, Step)

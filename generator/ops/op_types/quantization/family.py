@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.quantization import SPEC
@@ -123,6 +125,16 @@ ROWS = (
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(quantization_spec(*row) for row in ROWS)
+
+
+def instance(
+    name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another kind's."""
+    kind, length = name.rpartition("_k")[0], sizes.get("k", 0)
+    if kind not in KINDS or not length or length % KINDS[kind].block:
+        return None
+    return quantization_spec(kind, length, (model,), QWEN)
 
 
 def quantization_spec(

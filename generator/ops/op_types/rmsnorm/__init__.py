@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from generator.ops.spec import Figure, OpSpec
+from generator.ops.spec import EPS_WORDS, Figure, OpSpec
 
 SPEC = OpSpec(
     "rmsnorm",
     name_tokens={"h": "hidden_size"},
     name_words={
         "gemma": ("unit_offset", True),
-        "1em5": ("eps", 1e-05),
-        "1em6": ("eps", 1e-06),
+        **EPS_WORDS,
         "quant": ("quantized", True),
         "silu": ("activation", "silu"),
     },
@@ -24,6 +23,9 @@ SPEC = OpSpec(
                 "kv_lora_rank",
                 "q_lora_rank",
                 "mamba_head_dim",
+                # of queries and keys that are normalised over all heads together
+                "num_attention_heads*head_dim",
+                "num_key_value_heads*head_dim",
             ),
             takes="any",
         )

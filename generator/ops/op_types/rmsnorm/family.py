@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
@@ -110,16 +110,15 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    kernel = "fused_add_rmsnorm" if "fused_add_rmsnorm" in name else "rmsnorm"
-    prefix, found, word = name.rpartition("_")[0].partition(kernel)
-    other = any(kind in word for kind in ("quant", "silu", "residual"))
-    if not found or prefix not in ("", "gemma_") or other:
+    kernels = ("fused_add_rmsnorm_residual", "fused_add_rmsnorm", "rmsnorm")
+    kernel = next((kernel for kernel in kernels if kernel in name), "")
+    prefix, _, word = name.rpartition("_")[0].partition(kernel or name)
+    if prefix not in ("", "gemma_") or (word and not word.startswith("_eps_")):
         return None
     eps, offset, size = constants["eps"], constants["unit_offset"], sizes["h"]
-    fused = kernel != "rmsnorm"
-    return norm_spec(
-        Norm(size, (model,), eps, size, fused, offset, prefix=prefix, word=word)
-    )
+    then = "residual" if kernel.endswith("_residual") else ""
+    norm = Norm(size, (model,), eps, 4096, kernel != "rmsnorm", offset)
+    return norm_spec(replace(norm, prefix=prefix, word=word, then=then))
 
 
 def norm_spec(norm: Norm) -> Spec:

@@ -1,0 +1,124 @@
+"""What layers need that keep a state in the place of a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generator.models.architectures import LINEAR
+from generator.models.config import Config
+from generator.models.deployed import Deployed
+from generator.models.need import Need, exponent
+from generator.problems.messages import show
+
+_STATES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
+_SILU = {"silu": "silu", "swish": "silu"}
+
+
+def delta_net(model: Deployed) -> Iterator[Need]:
+    """Yield what gated delta nets need. Raises Failure as figures do."""
+    config, deployment, norms = model.config, model.deployment, model.norms
+    hidden = config.size("hidden_size")
+    keys, values = (
+        deployment.share(config, key, config.size(key))
+        for key in ("linear_num_key_heads", "linear_num_value_heads")
+    )
+    key_dim = config.size("linear_key_head_dim")
+    value_dim = config.size("linear_value_head_dim")
+    if value_dim != key_dim:
+        why = f"is {value_dim}, other than linear_key_head_dim = {key_dim}"
+        config.refuse("linear_value_head_dim", why)
+    # the convolution and the gated norm compute it
+    config.word("hidden_act", known=_SILU, default="silu")
+    of = model.projections(LINEAR)
+    wide = values * value_dim
+    parts = (keys * key_dim, keys * key_dim, wide, wide)
+    channels, module = sum(parts) - wide, "delta net, input"
+    yield from of.linear(
+        module, sum(parts), hidden, "in_proj_qkvz", parts=parts, divided="n"
+    )
+    yield from of.linear(
+        "delta net, gates",
+        2 * values,
+        hidden,
+        "in_proj_ba",
+        parts=(values, values),
+        divided="n",
+    )
+    width = config.size("linear_conv_kernel_dim", default=4)
+    yield from _convolution("delta net", channels, width)
+    shape = f"l2norm_qk{keys}_v{values}_d{key_dim}_k_last"
+    for stage in ("decode", "prefill"):
+        yield Need(f"delta net, {stage}", "gdn", f"gdn_{stage}_{shape}")
+    at = ("linear_attn.norm",)
+    sizes = f"h{value_dim}"
+    yield _gated("delta net, gated norm", "gated_rmsnorm", sizes, norms["eps"], at)
+    yield from of.linear("delta net, output", hidden, wide, "out_proj", divided="k")
+
+
+def mamba(model: Deployed) -> Iterator[Need]:
+    """Yield what Mamba 2 needs. Raises Failure as figures do."""
+    config, deployment, norms = model.config, model.deployment, model.norms
+    hidden = config.size("hidden_size")
+    heads = deployment.share(config, "mamba_num_heads", config.size("mamba_num_heads"))
+    dim, state = config.size("mamba_head_dim"), config.size("ssm_state_size")
+    groups = deployment.share(config, "n_groups", config.size("n_groups"))
+    _check_steps(config)
+    config.word("mamba_hidden_act", known=_SILU, default="silu")
+    inner = heads * dim
+    channels = inner + 2 * groups * state
+    of = model.projections(LINEAR)
+    bias = config.flag("use_bias") or config.flag("mamba_proj_bias")
+    parts = (inner, inner, groups * state, groups * state, heads)
+    yield from of.linear(
+        "Mamba, input",
+        sum(parts),
+        hidden,
+        "in_proj",
+        parts=parts,
+        divided="n",
+        bias=bias,
+    )
+    word = "bias_" if config.flag("use_conv_bias", default=True) else ""
+    width = config.size("conv_kernel", default=4)
+    yield from _convolution("Mamba", channels, width, word)
+    shape = f"h{heads}_d{dim}_s{state}_ng{groups}"
+    # one state serves both stages: a definition with another dtype is another model's
+    kind = config.word("mamba_ssm_cache_dtype", known=_STATES, default="float32")
+    dtypes = {"state": kind}
+    for stage, op_type in (("decode", "mamba_ssu"), ("prefill", "mamba_ssd")):
+        name = f"{op_type}_{stage}_{shape}"
+        yield Need(f"Mamba, {stage}", op_type, name, dtypes=dtypes)
+    kernel, sizes = "gated_group_rmsnorm", f"h{inner}_ng{groups}"
+    at = ("mixer.norm",)
+    yield _gated("Mamba, gated norm", kernel, sizes, norms["eps"], at)
+    yield from of.linear(
+        "Mamba, output", hidden, inner, "out_proj", divided="k", bias=bias
+    )
+
+
+def _gated(
+    module: str, kernel: str, sizes: str, eps: float, at: tuple[str, ...]
+) -> Need:
+    name, also = f"{kernel}_eps_{exponent(eps)}_{sizes}", (f"{kernel}_{sizes}",)
+    return Need(module, "gated_rmsnorm", name, {"eps": eps}, also, at=at)
+
+
+def _check_steps(config: Config) -> None:
+    limit = config.get("time_step_limit")
+    if limit and limit != [0.0, float("inf")] and limit != [0.0, _spelt_infinity()]:
+        why = f"is {show(limit)}: definitions have no limit"
+        config.refuse("time_step_limit", why)
+
+
+def _spelt_infinity() -> dict[str, str]:
+    """Return how transformers writes a number that JSON lacks, since 5.0."""
+    return {"__float__": "Infinity"}
+
+
+def _convolution(
+    module: str, channels: int, width: int, bias: str = ""
+) -> Iterator[Need]:
+    for stage in ("fwd", "update"):
+        name = f"causal_conv1d_{stage}_{bias}d{channels}_w{width}"
+        label = f"{module}, convolution ({stage})"
+        yield Need(label, "causal_conv1d", name, at=("conv1d",))
