@@ -248,8 +248,8 @@ def _shared(model: Deployed, hidden: int) -> Iterator[Need]:
     key = next((k for k in _SHARED_SIZE if config.count(k)), "")
     size = config.size(key) if key else 0
     if not key and count:
-        of = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
-        key, size = "n_shared_experts", count * config.size(of)
+        each = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
+        key, size = "n_shared_experts", count * config.size(each)
     elif not key and config.architecture.routing == "llama4":
         key, size = "intermediate_size", config.size("intermediate_size")
     if not size or (count == 0 and config.stated("n_shared_experts") == 0):
