@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import Any
 
 from generator.problems.messages import one_line
+from generator.review.rendered_classes import as_collected
 
 WIDER, NARROWER, GONE, NEW, OTHER = "wider", "narrower", "gone", "new", "other"
 _FIELDS = ("rtol", "atol", "nmse", "hit_ratio", "cosine", "norm_ratio")
@@ -100,7 +101,9 @@ def _without_what_is_equal(
     before, after = _texts(was, _lines(old)), _texts(now, _lines(new))
     if before is None or after is None:
         return was, now
-    return (
+    return as_collected(
+        was,
+        now,
         [node for text, node in before.items() if text not in after],
         [node for text, node in after.items() if text not in before],
     )
