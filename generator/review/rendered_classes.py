@@ -104,7 +104,7 @@ def _with_inherited(
 ) -> ast.ClassDef:
     values: dict[str, ast.stmt] = {}
     above: list[ast.expr] = []
-    own = list(node.body)
+    lines = list(node.body)
     for base in node.bases:
         if not (isinstance(base, ast.Name) and base.id in bases):
             above.append(base)
@@ -112,13 +112,13 @@ def _with_inherited(
         above += bases[base.id].bases
         for line in bases[base.id].body:
             values.setdefault(_name(line), line)
-    for index, line in enumerate(own):
+    for index, line in enumerate(lines):
         inherited = values.pop(_name(line), None) if _name(line) else None
         if inherited is not None and _name(line) == _AXES:
-            own[index] = _merged(inherited, line)
-    found = copy(node)
-    found.bases, found.body = above, [*values.values(), *own]
-    return found
+            lines[index] = _merged(inherited, line)
+    whole = copy(node)
+    whole.bases, whole.body = above, [*values.values(), *lines]
+    return whole
 
 
 def _name(line: ast.stmt) -> str:
@@ -128,13 +128,13 @@ def _name(line: ast.stmt) -> str:
     return ""
 
 
-def _merged(inherited: ast.stmt, own: ast.stmt) -> ast.stmt:
+def _merged(inherited: ast.stmt, line: ast.stmt) -> ast.stmt:
     """Return the axes of a class, which a rendered test adds to those above it."""
-    match inherited, own:
+    match inherited, line:
         case (
             ast.Assign(value=ast.Dict(keys=shared, values=sizes)),
             ast.Assign(targets=targets, value=ast.Dict(keys=keys, values=values)),
         ):
             value = ast.Dict([*shared, *keys], [*sizes, *values])
-            return ast.Assign(targets, value, lineno=own.lineno)
-    return own
+            return ast.Assign(targets, value, lineno=line.lineno)
+    return line

@@ -57,9 +57,9 @@ def test_what_a_definition_brings_takes_nothing_away(
     both = render(op_type, first, second)
     for name in (first, second):
         alone = render(op_type, name)
-        found = changes(alone, both)
-        assert [change for change in found if change.is_weaker] == []
-        assert {"tests of"} <= {c.kind for c in found if c.effect == "new"}
+        changed = changes(alone, both)
+        assert [change for change in changed if change.is_weaker] == []
+        assert {"tests of"} <= {c.kind for c in changed if c.effect == "new"}
         # and what leaves takes its own tests with it, no others
         gone = [c for c in changes(both, alone) if c.effect == "gone"]
         assert len([c for c in gone if c.kind == "tests of"]) == 1
@@ -98,8 +98,8 @@ def test_a_reference_under_the_name_of_another_is_another_check(
         if line.startswith("    reference = staticmethod(")
     )
     swapped = both.replace(f"({one})", "(x)").replace(f"({other})", f"({one})")
-    found = changes(both, swapped.replace("(x)", f"({other})"))
-    assert {(c.name, c.is_weaker) for c in found} == {
+    changed = changes(both, swapped.replace("(x)", f"({other})"))
+    assert {(c.name, c.is_weaker) for c in changed} == {
         ("TestTopKPageTableTransformK2048Ps1.reference", True),
         ("TestTopKPageTableTransformK2048Ps64.reference", True),
     }
@@ -107,8 +107,8 @@ def test_a_reference_under_the_name_of_another_is_another_check(
 
 def test_a_name_that_tests_look_for_is_not_made_up() -> None:
     old = "def oracle(x):\n    return x\n"
-    found = changes(old, old.replace("oracle", "oracles"))
-    assert [(c.effect, c.kind, c.name) for c in found if c.is_weaker] == [
+    changed = changes(old, old.replace("oracle", "oracles"))
+    assert [(c.effect, c.kind, c.name) for c in changed if c.is_weaker] == [
         ("gone", "function", "oracle"),
         ("gone", "code", "oracle"),
     ]
