@@ -14,7 +14,8 @@ from generator.dataset.python_source import Unparsable, parse_module
 from generator.ops.registry import op_folder, op_specs
 from generator.problems.messages import one_line, quote
 from generator.review.line_diff import GONE, NEW, DiffLine, line_diff
-from generator.rules.constants import resolve_constants
+from generator.rules.basis import from_tags
+from generator.rules.constants import Constant, resolve_constants
 from generator.rules.screen import screen
 from kernel_judge.comparison.tolerance import DEFAULTS, EXACT
 
@@ -49,7 +50,7 @@ def compare(old: Definition, new: Definition) -> Iterator[Difference]:
         ("reference", not same, lines),
         ("tolerances", True, _tolerances(old, new)),
         ("constants", True, _constants(old, new)),
-        ("tags", False, _listed(old.tags, new.tags)),
+        ("tags", from_tags(old) != from_tags(new), _listed(old.tags, new.tags)),
         ("texts", False, _texts(old, new)),
     )
     for part, computes, texts in parts:
@@ -85,7 +86,9 @@ def _tensors(old: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> Iterator[s
 
 def _declared(tensors: Mapping[str, Tensor]) -> dict[str, str]:
     return {
-        name: tensor.declared + (" optional" if tensor.optional else "")
+        name: tensor.declared
+        + (" optional" if tensor.optional else "")
+        + (f" drawn from {tensor.domain}" if tensor.domain else "")
         for name, tensor in tensors.items()
     }
 
@@ -107,17 +110,19 @@ def _described(d: Definition) -> list[str]:
 
 def _constants(old: Definition, new: Definition) -> Iterator[str]:
     """Yield constants that kernels will be called with, where they are others now."""
-    before = _resolved(old)
-    for name, (value, source) in _resolved(new).items():
-        was, was_source = before.get(name, (None, ""))
-        if was != value:
+    before = constants_of(old)
+    for name, now in constants_of(new).items():
+        was = before.get(name)
+        if was is None or was.value != now.value:
+            shown = "" if was is None else f"{was.value!r} ({was.source})"
             yield one_line(
-                f"kernels are called with {name} = {value!r} ({source}), "
-                f"which was {was!r} ({was_source})"
+                f"kernels are called with {name} = {now.value!r} ({now.source}), "
+                f"which was {shown or 'none'}"
             )
 
 
-def _resolved(definition: Definition) -> dict[str, tuple[object, str]]:
+def constants_of(definition: Definition) -> Mapping[str, Constant]:
+    """Return the constants that kernels are called with, by name."""
     spec = op_specs().get(definition.op_type)
     if spec is None:
         return {}
@@ -125,7 +130,7 @@ def _resolved(definition: Definition) -> dict[str, tuple[object, str]]:
         constants = resolve_constants(definition, spec)[0]
     except Unparsable:
         return {}
-    return {c.name: (c.value, c.source) for c in constants}
+    return {constant.name: constant for constant in constants}
 
 
 def _tolerances(old: Definition, new: Definition) -> Iterator[str]:

@@ -34,7 +34,10 @@ from generator.review.findings import (
 )
 from generator.review.sources import Sources
 from generator.review.treatment import BLOBS, EVIDENCE, TRACES
-from generator.rules.basis import basis_of_bytes
+from generator.rules.basis import basis_of, basis_of_bytes
+
+_About = tuple[object, str, str, str]
+"""A run, a definition's name, the hash of its text, a source or a test."""
 
 _BAD = ("FAILED", "ERROR")
 _MAX_BYTES = 16 * 1024 * 1024
@@ -95,9 +98,10 @@ def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
             count = plural(work.changed, "workload")
             yield REWRITTEN.problem(path, f"Other under the same uuid: {count}.")
     if any(path.startswith(f"{VERIFICATION}/") for path in sources.sides.changed):
-        yield from _evidence(sources)
+        standing = _Standing(sources, changes)
+        yield from _evidence(sources, standing)
         yield from _foretold(sources)
-        yield from _audits(sources)
+        yield from _audits(sources, standing)
     if WAIVERS in sources.sides.changed and WAIVERS in sources.sides.head:
         message = "It says what may be slower than before."
         yield CLAIM.problem(WAIVERS, message, fix="Read the reasons; a person decides.")
@@ -179,14 +183,14 @@ def _renamed(path: str, old: Key, new: Key) -> str:
     return path.replace("/".join(old), "/".join(new))
 
 
-def _entries(runs: Sequence[Run]) -> dict[tuple[object, ...], str]:
+def _entries(runs: Sequence[Run]) -> dict[_About, str]:
     """Return each entry of evidence by what it is about → its verdict."""
-    found: dict[tuple[object, ...], str] = {}
+    found: dict[_About, str] = {}
     for run in runs:
         for name, entry in run.definitions.items():
             about = (run.key, name, entry.sha256)
             for source, verdict in entry.sources.items():
-                key: tuple[object, ...] = (*about, source)
+                key: _About = (*about, source)
                 found[key] = verdict.verdict
             for test in entry.failed:
                 key = (*about, f"test {test}")
@@ -194,23 +198,52 @@ def _entries(runs: Sequence[Run]) -> dict[tuple[object, ...], str]:
     return found
 
 
-def _evidence(sources: Sources) -> Iterator[Problem]:
+class _Standing:
+    """Tell which results are on the definitions as they are.
+
+    A result on the text before is one, where the text now computes the same: it is what
+    the change itself is approved for. `now` maps a name and a text of the base to those
+    of the head.
+    """
+
+    def __init__(self, sources: Sources, changes: Sequence[Change]) -> None:
+        self._sources = sources
+        self.now = {
+            (c.old.name, basis_of(c.old)): (c.new.name, basis_of(c.new))
+            for c in changes
+            if c.old is not None and c.new is not None and not c.computes
+        }
+
+    def of(self, about: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return those of names and texts that are as they are."""
+        texts = _texts(self._sources, {name for name, _ in about})
+        return {one for one in about if one[1] in texts or one in self.now}
+
+
+def _evidence(sources: Sources, standing: _Standing) -> Iterator[Problem]:
     """Yield entries on the definitions as they are that are gone, and failures."""
     old, new = _entries(runs_in(sources.base)), _entries(runs_in(sources.head))
-    lost = [about for about in old if about not in new]
+    anew = {(about[1:3], about[3]) for about in new}
+    lost = [
+        about
+        for about in old
+        if about not in new
+        # the same source was asked of the text as it is now
+        and (standing.now.get((about[1], about[2])), about[3]) not in anew
+    ]
     mended = [a for a, verdict in old.items() if verdict in _BAD and new.get(a)]
     mended = [a for a in mended if new[a] not in _BAD]
     if not lost and not mended:
         return
-    texts = _texts(sources, {str(about[1]) for about in (*lost, *mended)})
-    lost = [about for about in lost if about[2] in texts]
-    mended = [about for about in mended if about[2] in texts]
+    as_they_are = standing.of({about[1:3] for about in (*lost, *mended)})
+    lost = [about for about in lost if about[1:3] in as_they_are]
+    mended = [about for about in mended if about[1:3] in as_they_are]
     for rule, entries, what in (
         (REMOVED, lost, "gone, on the text as it is"),
         (REWRITTEN, mended, "failed, of which the same run says otherwise now"),
     ):
         if entries:
-            names = [quote(n) for n in dict.fromkeys(str(e[1]) for e in entries)]
+            names = [quote(n) for n in dict.fromkeys(e[1] for e in entries)]
             count = plural(len(entries), "result")
             message = f"{count} {what}, of {some(names, 5)}."
             yield rule.problem(_evidence_file(sources, entries[0]), message)
@@ -248,7 +281,7 @@ def _foretold(sources: Sources) -> Iterator[Problem]:
             yield CLAIM.problem(path, message)
 
 
-def _evidence_file(sources: Sources, about: tuple[object, ...]) -> str:
+def _evidence_file(sources: Sources, about: _About) -> str:
     """Return the changed file of evidence whose base had an entry."""
     changed = [
         path
@@ -276,17 +309,17 @@ def _texts(sources: Sources, names: Collection[str]) -> set[str]:
     return found
 
 
-def _audits(sources: Sources) -> Iterator[Problem]:
+def _audits(sources: Sources, standing: _Standing) -> Iterator[Problem]:
     """Yield what the audit no longer says, or says anew, of definitions as they are."""
     if AUDIT not in sources.sides.changed:
         return
     old, new = audits_in(sources.base) or {}, audits_in(sources.head) or {}
-    lost = [name for name in old if name not in new]
+    gone = [(name, entry.sha256) for name, entry in old.items() if name not in new]
+    # a definition of another name has another entry
+    gone = [one for one in gone if standing.now.get(one, one)[0] not in new]
     other = [name for name, entry in new.items() if old.get(name) != entry]
-    texts = _texts(sources, lost)
-    lost = [name for name in lost if old[name].sha256 in texts]
-    if lost:
-        shown = some([quote(name) for name in lost], 5)
+    if lost := standing.of(gone):
+        shown = some([quote(name) for name, _ in sorted(lost)], 5)
         yield REMOVED.problem(AUDIT, f"The audit of {shown} is gone.")
     if other:
         shown = some([quote(name) for name in other], 5)
@@ -297,13 +330,30 @@ def _audits(sources: Sources) -> Iterator[Problem]:
 
 
 def _unrecorded(sources: Sources) -> Iterator[Problem]:
-    """Yield definitions that the change newly calls impossible to record."""
+    """Yield definitions that the change newly calls impossible to record.
+
+    One that it no longer calls so has a recording, or is gone.
+    """
     names = []
     for root in (sources.base, sources.head):
         read = read_json(root, UNRECORDED)
         value = getattr(read, "value", None)
         names.append(value if isinstance(value, dict) else {})
     old, new = names
+    there = {
+        owner[0][1]: owner[0] for owner in map(owner_of, sources.sides.head) if owner
+    }
+    lost = [
+        name
+        for name in old
+        if name in there
+        and name not in new
+        and not sources.sides.files_of(there[name], "recording")
+    ]
+    if lost:
+        shown = some([quote(str(name)) for name in lost], 5)
+        message = f"It no longer says why {shown} has no recording, and none is there."
+        yield REMOVED.problem(UNRECORDED, message)
     other = [name for name in new if old.get(name) != new[name]]
     if other:
         shown = some([quote(str(name)) for name in other], 5)

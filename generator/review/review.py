@@ -22,6 +22,7 @@ from generator.review.checks import CheckChange
 from generator.review.context import ReviewContext
 from generator.review.decision import Decision, Reason, Weight, by_weight, decide
 from generator.review.findings import CLAIM, of_paths, reasons_of
+from generator.review.loosened import loosened
 from generator.review.points import AT_WORKLOADS
 from generator.review.removals import Accepted, removals
 from generator.review.rendered import check_tests
@@ -251,7 +252,12 @@ def make_review(sources: Sources, jobs: int, asked: Asked | None = None) -> Revi
     renamed = {c.old_path: c.path for c in changes if c.kind == "renamed"}
     compared = compare_problems(sources, renamed, jobs)
     tests = check_tests(sources)
-    every = (*of_paths(sources), *tests.problems, *removals(sources, changes))
+    every = (
+        *of_paths(sources),
+        *tests.problems,
+        *loosened(changes),
+        *removals(sources, changes),
+    )
     findings = tuple(p for p in every if not accepted.takes(p))
     if accepted.unused:
         raise Failure(

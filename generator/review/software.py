@@ -9,6 +9,7 @@ from pathlib import Path
 import generator
 from generator import PACKAGES
 from generator.reports.templates import templates
+from generator.review.treatment import holds_software
 from generator.review.tree import Tree
 
 TOPS = (*(f"{package}/" for package in PACKAGES), "templates/")
@@ -17,7 +18,7 @@ _OF_AN_OP = re.compile(r"generator/ops/op_types/(\w+)/", re.ASCII)
 
 def software_of(tree: Tree) -> Tree:
     """Return the files of the software that a tree holds; most datasets hold none."""
-    if "generator/__init__.py" not in tree:
+    if not holds_software(tree):
         return {}
     return {p: e for p, e in tree.items() if p.startswith(TOPS) and e.is_file}
 

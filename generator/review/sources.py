@@ -22,7 +22,13 @@ from generator.dataset.paths import (
 )
 from generator.rendering.files import SUMS
 from generator.review.settings import SETTINGS
-from generator.review.treatment import Treatment, is_compared, treatment_of
+from generator.review.treatment import (
+    Treatment,
+    holds_software,
+    in_software,
+    is_compared,
+    treatment_of,
+)
 from generator.review.tree import HOLLOW, Blobs, Tree, TreeEntry, write_tree
 from generator.rules.accepted import ACCEPTED
 from generator.rules.proofs import BACKWARD
@@ -58,6 +64,8 @@ class Sides:
             path: treatment_of(path, self.base.get(path), self.head.get(path))
             for path in sorted(self.changed)
         }
+        if holds_software(self.base) or holds_software(self.head):
+            inside = {path: in_software(t, path) for path, t in inside.items()}
         return {**inside, **{path: treatment_of(path) for path in self.outside}}
 
     @cached_property

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from generator.dataset.changes import UNRECORDED, PathClass, class_of, owner_of
 from generator.review.settings import SETTINGS
-from generator.review.tree import TreeEntry
+from generator.review.tree import Tree, TreeEntry
 from generator.rules.accepted import ACCEPTED
 
 
@@ -114,6 +114,11 @@ SOFTWARE = _runs(
     "the software itself",
     "it renders the tests, compares, and judges: any check can be weakened there",
     "everything else it does; --execute runs its tests on the base's dataset",
+)
+PAGES_OF_SOFTWARE = _runs(
+    "pages of the software",
+    "its tests run the examples of its pages, and its site shows their HTML",
+    "what they say",
 )
 CUSTOM = _runs(
     "custom inputs",
@@ -220,6 +225,7 @@ TREATMENTS = (
     SETTINGS_FILE,
     CUSTOM,
     SOFTWARE,
+    PAGES_OF_SOFTWARE,
     *(found for _, found in _CODE),
     OTHER,
     EXECUTABLE,
@@ -245,6 +251,17 @@ def treatment_of(
     if new is not None and new.mode == "100755" and is_news:
         return EXECUTABLE
     return found
+
+
+def in_software(treatment: Treatment, path: str) -> Treatment:
+    """Return the treatment of a path where the repository holds the software as well."""
+    is_page = treatment is DOCUMENTS and path.startswith("docs/")
+    return PAGES_OF_SOFTWARE if is_page else treatment
+
+
+def holds_software(tree: Tree) -> bool:
+    """Return whether a repository holds the software itself; most datasets do not."""
+    return "generator/__init__.py" in tree
 
 
 def _by_path(path: str) -> Treatment:

@@ -22,10 +22,6 @@ from generator.rules.constants import values_by_tags
 
 def basis_of(definition: Definition) -> str:
     """Return the SHA-256 of what a run of a definition's tests depends on."""
-    spec = spec_of(definition)
-    tags: Any = definition.tag_values("fi_api")
-    if spec is not None:
-        tags = values_by_tags(definition, spec)
     parts = [
         definition.name,
         definition.op_type,
@@ -34,9 +30,17 @@ def basis_of(definition: Definition) -> str:
         [_tensor(tensor) for tensor in definition.outputs.values()],
         definition.constraints,
         definition.reference.replace("\r\n", "\n").replace("\r", "\n"),
-        tags,
+        from_tags(definition),
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def from_tags(definition: Definition) -> Any:
+    """Return what the tags of a definition give to a run of its tests."""
+    spec = spec_of(definition)
+    if spec is not None:
+        return values_by_tags(definition, spec)
+    return definition.tag_values("fi_api")
 
 
 def basis_in(root: Path, path: str) -> str:

@@ -10,7 +10,8 @@ from generator.problems import Problem, Rule
 
 _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
-    rules.names rules.interface rules.reference rules.static rules.torch_names rules.screen
+    rules.names rules.interface rules.reference rules.hidden_text rules.static
+    rules.torch_names rules.screen
     rules.elsewhere rules.constants rules.domains rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
     rules.constraints rules.made_up rules.tags rules.tag_claims rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes rules.route_calls

@@ -20,6 +20,7 @@ from generator.problems import Problem, in_file, limited
 from generator.rules import (
     domains,
     figures,
+    hidden_text,
     interface,
     loadable,
     proofs,
@@ -126,6 +127,7 @@ def _of_definition(
     yield from tag_claims.check(definition)
     yield from interface.check(definition)
     yield from domains.check(definition)
+    yield from hidden_text.check(definition)
     yield from static.check(definition)
     yield from torch_names.check(definition)
     yield from loadable.check_definition(definition)

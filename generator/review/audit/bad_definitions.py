@@ -27,7 +27,7 @@ from generator.review.audit.pull_request import (
     together,
 )
 from generator.review.audit.subject import Files, Subject, evidence
-from generator.review.findings import REMOVED, TWIN, UNRENDERED
+from generator.review.findings import REMOVED, TWIN, UNRENDERED, WEAKER
 from generator.review.review import NEW_ERROR
 from generator.rules.basis import basis_of_bytes
 
@@ -54,6 +54,16 @@ def of_definitions() -> Iterator[PullRequest]:
         together(reference("first text", "another text"), render),
         "agreed",
         before=with_evidence_after(_reads_docstring),
+    )
+    yield PullRequest(
+        "definition: a comment that reads backwards",
+        together(reference("import torch", "# \u202e a\nimport torch"), render),
+        NEW_ERROR,
+    )
+    yield PullRequest(
+        "definition: an input is drawn from elsewhere",
+        together(editing(FIRST, _drawn_from_elsewhere), render),
+        WEAKER.id,
     )
     yield PullRequest(
         "definition: a line that the reference counts",
@@ -191,6 +201,10 @@ def _counts_lines(files: Files, made: Subject) -> None:
 def _constrained(value: dict[str, Any]) -> None:
     axis = next(n for n, a in value["axes"].items() if a["type"] == "var")
     value["constraints"] = [*value.get("constraints", []), f"{axis} >= 1"]
+
+
+def _drawn_from_elsewhere(value: dict[str, Any]) -> None:
+    next(iter(value["inputs"].values()))["domain"] = "unit"
 
 
 def _coarser(value: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import AUDIT, CHECKERS_KEPT
+from generator.review.audit.bad_claims import commented
+from generator.review.audit.bad_definitions import renamed
 from generator.review.audit.changes import (
     FIRST,
     LINES,
@@ -19,6 +21,7 @@ from generator.review.audit.changes import (
 from generator.review.audit.pull_request import (
     PullRequest,
     adding,
+    editing,
     moving,
     removing,
     replacing,
@@ -109,6 +112,12 @@ def of_code() -> Iterator[PullRequest]:
         "code: conftest.py beside an honest workload",
         together(adding("conftest.py"), workloads(_one_more)),
         RUNS.id,
+    )
+    yield PullRequest(
+        "code: a page whose examples the software's tests run",
+        adding("docs/api.md", "```python\nimport os\n```\n"),
+        RUNS.id,
+        before=adding("generator/__init__.py", ""),
     )
     yield PullRequest(
         "code: the settings of the review are removed",
@@ -259,11 +268,39 @@ def of_removals() -> Iterator[PullRequest]:
         Asked(trust_evidence=True),
         before=runs(lambda found, made: found[made.first].update(failed=["test_x"])),
     )
+    for what, change in {
+        "an entry of the evidence": runs(lambda found, made: found.pop(made.first)),
+        "the entry of the audit": audits(lambda found, made: found.pop(made.first)),
+    }.items():
+        yield PullRequest(
+            f"gone: {what}, of a definition that is commented anew",
+            together(commented, render, change),
+            REMOVED.id,
+            Asked(trust_evidence=True),
+        )
+        yield PullRequest(
+            f"gone: {what}, of a definition of another name",
+            together(_renamed, change),
+            REMOVED.id,
+            Asked(trust_evidence=True),
+            before=together(removing("{solution}"), removing("{traces}")),
+        )
+    yield PullRequest(
+        "gone: why a definition has no recording",
+        editing(UNRECORDED, lambda value: {}),
+        REMOVED.id,
+    )
     yield PullRequest(
         "gone: the tests' folder, and a new one of another spelling",
         together(removing(f"{TESTS}/"), adding("tests/reference/test_{op}.py")),
         REMOVED.id,
     )
+
+
+def _renamed(files: Files, made: Subject) -> None:
+    name = renamed(files, made)
+    files[made.recording(name)] = files.pop(made.recording(made.first))
+    render(files, made)
 
 
 def _failed(files: Files, made: Subject) -> None:

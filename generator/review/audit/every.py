@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from generator.review.audit import bad_claims, bad_definitions, bad_files, bad_tests
+from generator.review.audit import (
+    bad_claims,
+    bad_constants,
+    bad_definitions,
+    bad_files,
+    bad_tests,
+)
 from generator.review.audit.good import good
 from generator.review.audit.pull_request import PullRequest
 
@@ -17,6 +23,7 @@ def bad_pull_requests() -> list[PullRequest]:
         *bad_files.of_removals(),
         *bad_claims.of_claims(),
         *bad_definitions.of_definitions(),
+        *bad_constants.of_constants(),
     ]
 
 

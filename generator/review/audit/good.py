@@ -68,6 +68,11 @@ def _of_definitions() -> Iterator[PullRequest]:
         together(_commented, render),
     )
     yield PullRequest(
+        "definition: a comment in the reference, its evidence made anew",
+        with_evidence_after(_commented),
+        asked=TRUSTED,
+    )
+    yield PullRequest(
         "definition: a workload more, described anew",
         together(described, render, workloads(more(1))),
     )

@@ -232,6 +232,12 @@ CASES: dict[str, Case] = {
         1,
     ),
     "reference-returns": (_reference(RUN + "    return A, B\n"), D, "/reference", 2),
+    "reference-hidden": (
+        _reference(RUN + "    # \u202e A nruter\n    return A\n"),
+        D,
+        "/reference",
+        2,
+    ),
     "reference-import": (
         _reference("import flashinfer\n" + RUN + "    return A\n"),
         D,
