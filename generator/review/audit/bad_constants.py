@@ -40,7 +40,7 @@ def of_constants() -> Iterator[PullRequest]:
     )
 
 
-def _with_norm(files: Files, made: Subject) -> None:
+def _with_norm(files: Files, subject: Subject) -> None:
     rows: dict[str, Any] = {"shape": ["batch_size", "hidden_size"], "dtype": "bfloat16"}
     value = {
         "name": _NAME,
@@ -61,5 +61,5 @@ def _with_norm(files: Files, made: Subject) -> None:
     files[_PATH] = json.dumps(value, indent=2).encode()
 
 
-def _agreed(files: Files, made: Subject) -> None:
-    files[_EVIDENCE] = evidence(files, replace(made, op_type="rmsnorm"), _NAME)
+def _agreed(files: Files, subject: Subject) -> None:
+    files[_EVIDENCE] = evidence(files, replace(subject, op_type="rmsnorm"), _NAME)
