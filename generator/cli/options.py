@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
@@ -97,6 +98,25 @@ def _root(
     return Path(os.path.relpath(find_root(here), here))
 
 
+def _completed(of_op_types: bool) -> Callable[..., list[str]]:
+    """Return what a shell asks for the op_types or the definitions that begin so."""
+
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[str]:
+        from generator.dataset.paths import discover_definitions
+
+        # nothing may be printed into the line that a person types
+        with suppress(OSError, Failure):
+            root = context.params.get("dataset") or _root(context, parameter, None)
+            there = discover_definitions(Path(root))
+            names = there.op_types if of_op_types else [f.name for f in there.files]
+            return sorted(name for name in names if name.startswith(incomplete))
+        return []
+
+    return complete
+
+
 dataset = option(
     "Root of the dataset; the current folder if not given, or the nearest above it that "
     "has definitions/.",
@@ -110,9 +130,17 @@ force = flag("Overwrite files that a person edited.")
 notes = flag("Show notes in text and github as well.")
 fresh = flag("Ignore earlier results and redo the work.")
 op_type = several(
-    "Choose the definitions of this op_type; may be repeated.", "OP_TYPE", "--op-type"
+    "Choose the definitions of this op_type; may be repeated.",
+    "OP_TYPE",
+    "--op-type",
+    shell_complete=_completed(of_op_types=True),
 )
-_name = several("Choose this definition; may be repeated.", "NAME", "--definition-name")
+_name = several(
+    "Choose this definition; may be repeated.",
+    "NAME",
+    "--definition-name",
+    shell_complete=_completed(of_op_types=False),
+)
 _all = flag("Choose all definitions.", "--all")
 tests = path(
     "Folder of the rendered tests; tests/references in the dataset if not given."
