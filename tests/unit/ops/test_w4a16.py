@@ -15,7 +15,7 @@ def test_pytorch_means_the_same_by_codes_scales_and_zeros():
     definition = sized("w4a16_int4pack_n1536_k4096", **AXES, bytes_k=192)
     case = next(c for c in op.cases(definition) if c.name == "odd-rows")
     inputs = op.make_inputs(definition, case, Stream("w4a16"))
-    octets = inputs["codes"]
+    octets = inputs["codes"].view(torch.uint8)
     codes = torch.stack((octets >> 4, octets & 15), dim=2).flatten(1).int()
     packed = torch._convert_weight_to_int4pack_for_cpu(codes, 2)
     factors = inputs["scales_and_zeros"]

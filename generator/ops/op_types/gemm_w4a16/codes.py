@@ -26,7 +26,7 @@ def nibbles(words: torch.Tensor) -> torch.Tensor:
 
 def awq_codes(words: torch.Tensor) -> torch.Tensor:
     """Return the codes of AWQ's words: float64 [rows, 8 · columns]."""
-    parts = nibbles(words)
-    codes = torch.empty_like(parts)
-    codes[:, :, list(AWQ_COLUMNS)] = parts
+    found = nibbles(words)
+    codes = torch.empty_like(found)
+    codes[:, :, list(AWQ_COLUMNS)] = found
     return codes.flatten(1)

@@ -37,7 +37,7 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class PackedLayer:
+class Layer:
     """Name the features of a layer of one of `tp` devices."""
 
     n: int
@@ -48,15 +48,11 @@ class PackedLayer:
     tp: int
 
 
-def _layers(
-    model: str, captured_from: str, tp: int, *sizes: int
-) -> tuple[PackedLayer, ...]:
+def _layers(model: str, captured_from: str, tp: int, *sizes: int) -> tuple[Layer, ...]:
     """Return the four layers of a model: their features, out and in."""
     uses = (QKV, OUT, UP, DOWN)
     pairs = zip(sizes[::2], sizes[1::2], uses, strict=True)
-    return tuple(
-        PackedLayer(n, k, use, model, captured_from, tp) for n, k, use in pairs
-    )
+    return tuple(Layer(n, k, use, model, captured_from, tp) for n, k, use in pairs)
 
 
 _LLAMA_70B = _layers(
@@ -78,7 +74,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(layer_spec(kind, layer) for kind, some in LAYERS for layer in some)
 
 
-def layer_spec(kind: str, layer: PackedLayer) -> Spec:
+def layer_spec(kind: str, layer: Layer) -> Spec:
     """Return the definition of one layout for a layer."""
     dtype = "bfloat16" if kind == INT4PACK else "float16"
     axes, inputs = _weights(kind, layer)
@@ -123,9 +119,7 @@ _LENGTHS = {
 }
 
 
-def _weights(
-    kind: str, layer: PackedLayer
-) -> tuple[dict[str, Axis], dict[str, Tensor]]:
+def _weights(kind: str, layer: Layer) -> tuple[dict[str, Axis], dict[str, Tensor]]:
     """Return the axes of packed weights, and the inputs."""
     words_n = {"words_n": Axis("Words along N.", layer.n // 8)}
     if kind == INT4PACK:
@@ -133,7 +127,7 @@ def _weights(
             "two": Axis("Scale and zero.", 2),
             "bytes_k": Axis("Bytes along K.", layer.k // 2),
         }, {
-            "codes": Tensor(("N", "bytes_k"), "uint8", "Two codes a byte."),
+            "codes": Tensor(("N", "bytes_k"), "int8", "Two codes a byte."),
             "scales_and_zeros": Tensor(
                 ("num_groups", "N", "two"),
                 dtype="bfloat16",

@@ -60,9 +60,9 @@ def _of_bytes(definition: Definition) -> tuple[DomainMutant, ...]:
     changes: dict[str, Change] = {
         "last product missing": lambda i: {"x": zeroed(i["x"], 1, -1)},
         "two codes of a byte exchanged": lambda i: {
-            "codes": (i["codes"] >> 4) | (i["codes"] << 4)
+            "codes": _exchanged(i["codes"].view(torch.int32)).view(torch.int8)
         },
-        "codes with a sign": lambda i: {"codes": i["codes"] ^ 0x88},
+        "codes with a sign": lambda i: {"codes": i["codes"] ^ -0x78},
         "zeros missing": lambda i: factors(
             i["scales_and_zeros"][:, :, 0],
             torch.zeros_like(i["scales_and_zeros"][:, :, 1]),

@@ -69,7 +69,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     scales = (1.0 + torch.tensor(drawn).float().view(groups, n) / 2**15) * unit * factor
     words = stream.child("qweight")
     if "codes" in definition.interface.inputs:
-        packed = random_words(words, n, k // 8).view(torch.uint8)
+        packed = random_words(words, n, k // 8).view(torch.int8)
         # zeros of PyTorch's layout are values, of up to eight scales
         places = stream.child("zeros").integers(0, 16, groups * n)
         zeros = (8.0 - torch.tensor(places).float().view(groups, n)) * scales
@@ -91,7 +91,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the product of rounded weights, float64 [M, N]: the whole weight at once."""
     x: torch.Tensor = inputs["x"].double()
     if "codes" in inputs:
-        octets = inputs["codes"]
+        octets = inputs["codes"].view(torch.uint8)
         codes = torch.stack((octets // 16, octets % 16), dim=2).flatten(1).double()
         factors = inputs["scales_and_zeros"].double().repeat_interleave(_GROUP, dim=0)
         weight = (codes.T - 8.0) * factors[:, :, 0] + factors[:, :, 1]
@@ -125,7 +125,8 @@ def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
     """Call PyTorch's kernel on codes that PyTorch packs; return bfloat16 [M, N]."""
-    packed = torch._convert_weight_to_int4pack(inputs["codes"], 8)
+    octets = inputs["codes"].view(torch.uint8)
+    packed = torch._convert_weight_to_int4pack(octets, 8)
     factors = inputs["scales_and_zeros"]
     return torch._weight_int4pack_mm(inputs["x"], packed, _GROUP, factors)
 

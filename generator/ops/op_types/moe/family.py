@@ -1,4 +1,4 @@
-"""Mixtures of experts with float8 and fp4 weights."""
+"""Mixtures of experts with float8 weights, and with dequantised weights of fp4."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _ROUTING = {
 }
 _WEIGHTS = {
     "fp8_block_scale": "float8 weights with a scale for each block of 128 x 128",
-    "fp4_block_scale": "fp4 weights, given dequantised",
+    "fp4_block_scale": (
+        "weights in float32 that were fp4, as they are after dequantising: no packed"
+        " codes, no scales and no quantised activations are part of it"
+    ),
     "fp8_per_tensor_scale": "float8 weights with one scale for each expert",
 }
 

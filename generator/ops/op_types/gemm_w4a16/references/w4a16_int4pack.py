@@ -13,7 +13,8 @@ def run(
     out = torch.zeros(x.shape[0], codes.shape[0], device=x.device)
     # A group at a time: float32 copies of all weights may take gigabytes.
     for group in range(scales.shape[0]):
-        packed = codes[:, group * GROUP // 2 : (group + 1) * GROUP // 2]
+        columns = slice(group * GROUP // 2, (group + 1) * GROUP // 2)
+        packed = codes.view(torch.uint8)[:, columns]
         pairs = torch.stack((packed >> 4, packed & 15), dim=2).flatten(1).float()
         # Kernels have the weight in bfloat16 after one fused multiplication.
         weight = (pairs - 8) * scales[group][:, None] + zeros[group][:, None]
