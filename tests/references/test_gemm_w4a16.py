@@ -89,7 +89,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     scales = (1.0 + torch.tensor(drawn).float().view(groups, n) / 2**15) * unit * factor
     words = stream.child("qweight")
     if "codes" in definition.interface.inputs:
-        packed = random_words(words, n, k // 8).view(torch.uint8)
+        packed = random_words(words, n, k // 8).view(torch.int8)
         # zeros of PyTorch's layout are values, of up to eight scales
         places = stream.child("zeros").integers(0, 16, groups * n)
         zeros = (8.0 - torch.tensor(places).float().view(groups, n)) * scales
@@ -111,7 +111,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the product of rounded weights, float64 [M, N]: the whole weight at once."""
     x: torch.Tensor = inputs["x"].double()
     if "codes" in inputs:
-        octets = inputs["codes"]
+        octets = inputs["codes"].view(torch.uint8)
         codes = torch.stack((octets // 16, octets % 16), dim=2).flatten(1).double()
         factors = inputs["scales_and_zeros"].double().repeat_interleave(_GROUP, dim=0)
         weight = (codes.T - 8.0) * factors[:, :, 0] + factors[:, :, 1]
@@ -145,7 +145,8 @@ def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
     """Call PyTorch's kernel on codes that PyTorch packs; return bfloat16 [M, N]."""
-    packed = torch._convert_weight_to_int4pack(inputs["codes"], 8)
+    octets = inputs["codes"].view(torch.uint8)
+    packed = torch._convert_weight_to_int4pack(octets, 8)
     factors = inputs["scales_and_zeros"]
     return torch._weight_int4pack_mm(inputs["x"], packed, _GROUP, factors)
 
@@ -223,7 +224,7 @@ INTERFACE_W4A16_GPTQ = Interface(
 INTERFACE_W4A16_INT4PACK = Interface(
     inputs={
         "x": "bfloat16[M, K]",
-        "codes": "uint8[N, bytes_k]",
+        "codes": "int8[N, bytes_k]",
         "scales_and_zeros": "bfloat16[num_groups, N, two]",
     },
     outputs={"C": "bfloat16[M, N]"},
@@ -461,7 +462,8 @@ def reference_w4a16_int4pack():
         out = torch.zeros(x.shape[0], codes.shape[0], device=x.device)
         # A group at a time: float32 copies of all weights may take gigabytes.
         for group in range(scales.shape[0]):
-            packed = codes[:, group * GROUP // 2 : (group + 1) * GROUP // 2]
+            columns = slice(group * GROUP // 2, (group + 1) * GROUP // 2)
+            packed = codes.view(torch.uint8)[:, columns]
             pairs = torch.stack((packed >> 4, packed & 15), dim=2).flatten(1).float()
             # Kernels have the weight in bfloat16 after one fused multiplication.
             weight = (pairs - 8) * scales[group][:, None] + zeros[group][:, None]
@@ -482,28 +484,28 @@ class W4a16Int4packBase(GemmW4a16Tests):
 class TestW4a16Int4packN1536K4096(W4a16Int4packBase):
     name = "w4a16_int4pack_n1536_k4096"
     axes = {"N": 1536, "K": 4096, "num_groups": 32, "bytes_k": 2048}
-    sha256 = "035ffb2ec4af511308ade240f75cc80a288f4efcfa3f8593c71604579afc0f0f"
+    sha256 = "47d68d74fcc275b3890b5551389526b7f231bd877e4c5f3cea6ce60443bb0c6d"
 
 # Sums in float32, rounded to bfloat16 at the end: attention output projection, 1024 to
 # 4096 features.
 class TestW4a16Int4packN4096K1024(W4a16Int4packBase):
     name = "w4a16_int4pack_n4096_k1024"
     axes = {"N": 4096, "K": 1024, "num_groups": 8, "bytes_k": 512}
-    sha256 = "2acd99f757426129c40e1d6fdd6cf8fcf41cec06355cdc474e82827bb543de93"
+    sha256 = "546be3d3d7ae575e0a10fd61f6637d1f17c6a8ad11d5049cd6aa928ba0bdb5fa"
 
 # Sums in float32, rounded to bfloat16 at the end: down projection, 3584 to 4096
 # features.
 class TestW4a16Int4packN4096K3584(W4a16Int4packBase):
     name = "w4a16_int4pack_n4096_k3584"
     axes = {"N": 4096, "K": 3584, "num_groups": 28, "bytes_k": 1792}
-    sha256 = "9ca94f9196ee0e2ad56d3bfd0c97b7ca44ed8e8b04de97a6d34ef6733c12e846"
+    sha256 = "99c619240bdadb0d96fe32624571c9756875504abf3a72e0f63493a5bf20536c"
 
 # Sums in float32, rounded to bfloat16 at the end: fused gate and up projection, 4096 to
 # 7168 features.
 class TestW4a16Int4packN7168K4096(W4a16Int4packBase):
     name = "w4a16_int4pack_n7168_k4096"
     axes = {"N": 7168, "K": 4096, "num_groups": 32, "bytes_k": 2048}
-    sha256 = "461ce4f998ee52cab9768880ba5820699ef81d24039dbd87e24fda17824bcd88"
+    sha256 = "f139c5a505c197b078b97ba187030987253d287bba4662fbad07d8a635f856a3"
 
 
 # fmt: on

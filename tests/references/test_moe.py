@@ -1023,10 +1023,11 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeFp8BlockScaleRenormTopk8B
     sha256 = "2a926780dd30b625b144fa2219bfbaf1f4329891cc529eef82b781ccf53f4ba3"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 10 largest logits; the weights are a softmax over these. Experts are numbered as in
-# the model; those that are not here add nothing.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these.
+# Experts are numbered as in the model; those that are not here add nothing.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
@@ -1081,10 +1082,11 @@ class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
     sha256 = "2ca78d7c539fc93999efc593d908234e600a5d973060ddbe5c2e6ef92db72754"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 8 largest logits; the weights are a softmax over these. Experts are numbered as in the
-# model; those that are not here add nothing.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
+# Experts are numbered as in the model; those that are not here add nothing.
 # model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
@@ -1139,10 +1141,12 @@ class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
     sha256 = "92dc41895f57505bfd2977635b1b267d7333d2885f828ffa6c9403d4e1658b9a"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 10 largest logits; the weights are a softmax over these. It is a layer of 128 experts:
-# a device that holds 128 of the model's 512 chooses among all of them.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 10 largest logits; the weights are a softmax over these. It
+# is a layer of 128 experts: a device that holds 128 of the model's 512 chooses among
+# all of them.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
@@ -1192,10 +1196,11 @@ class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
     sha256 = "01e4f4b0ab6e28b45d0795bce7436ae2099ec7d439f3b7929b0884e02b720ac0"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# expert of the largest logit, whose sigmoid scales what goes into the expert.
-# routing_bias is ignored, as the kernel and Llama 4 have none.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the expert of the largest logit, whose sigmoid scales what goes
+# into the expert. routing_bias is ignored, as the kernel and Llama 4 have none.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
@@ -1252,9 +1257,10 @@ class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(
     sha256 = "ed4fbd088e75a6f9c8304d7614d4cffc5bd1c63662d41ded0357f5510d1eee23"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Tokens choose the
-# 8 largest logits; the weights are a softmax over these.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Tokens choose the 8 largest logits; the weights are a softmax over these.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100
 # Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
@@ -1320,11 +1326,12 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(TrtllmFp4BlockScaleMoeTopk8Ba
     sha256 = "a07ce2e89bb64ab22bfd9910d5d0b12dda76c193d2cb36af6b8cfbf8e53a4028"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs. Experts are numbered as in the model; those that
-# are not here add nothing.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Experts and weights are given: topk_ids holds (expert << 16) | bits of the
+# weight as bfloat16; the weights scale the experts' outputs. Experts are numbered as in
+# the model; those that are not here add nothing.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed
@@ -1397,10 +1404,11 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(
     sha256 = "71d6bda32c19c5b24ad9c204d7cd1e5c9d53757a0d71c44002a3adc3b0c29400"
 
 
-# Mixture of experts: fp4 weights, given dequantised; an expert gives down(silu(gate) *
-# up), with up and gate the halves of the first product in this order. Experts and
-# weights are given: topk_ids holds (expert << 16) | bits of the weight as bfloat16; the
-# weights scale the experts' outputs.
+# Mixture of experts: weights in float32 that were fp4, as they are after dequantising:
+# no packed codes, no scales and no quantised activations are part of it; an expert
+# gives down(silu(gate) * up), with up and gate the halves of the first product in this
+# order. Experts and weights are given: topk_ids holds (expert << 16) | bits of the
+# weight as bfloat16; the weights scale the experts' outputs.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed
