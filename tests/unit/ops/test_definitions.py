@@ -158,6 +158,8 @@ def moe_module(definition):
     if api == "trtllm_fp8_block_scale_moe":
         grouped = "routed_scaling_factor" in definition["inputs"]
         return f"moe_fp8_block_scale_{'ds_routing' if grouped else f'renorm{shard}'}"
+    if "routed" in api:
+        return f"{api.replace('_routed', '')}_routed{shard}"
     api += shard
     return f"{api}_topk1" if "routing_bias" in definition["inputs"] else api
 

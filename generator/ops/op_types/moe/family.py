@@ -139,9 +139,15 @@ def _reference(row: MoeGeometry) -> str:
             N_GROUP=row.n_group,
             TOPK_GROUP=row.topk_group,
         )
+    if row.weights == "fp4_block_scale":
+        words = {"llama4": "topk1", "routed": "routed"}.get(row.routing)
+        return reference_text(
+            "moe",
+            "trtllm_fp4_block_scale_moe",
+            (*filter(None, [words]), *("shard",) * row.shard),
+            **({} if words else {"TOP_K": row.top_k}),
+        )
     shard = "_shard" if row.shard else ""
-    if row.routing == "routed":
-        return reference_text("moe", f"trtllm_fp4_block_scale_routed_moe{shard}")
     module = f"trtllm_{row.weights}_moe"
     if row.weights == "fp8_block_scale":
         module = "moe_fp8_block_scale_renorm"

@@ -256,7 +256,9 @@ def normalised_spec(normalised: Normalised) -> Spec:
             "cos_sin_cache": _CACHE,
             "positions": _POSITIONS,
         },
-        reference=reference_text("rope", module, EPS=eps),
+        reference=reference_text(
+            "rope", "qk_rmsnorm_rope", ("gemma",) * normalised.unit_offset, EPS=eps
+        ),
         structure=partial(
             workloads.positions, heads=heads.counts, rows=heads.positions
         ),
@@ -300,7 +302,8 @@ def positions_spec(positions: Positions) -> Spec:
         },
         reference=reference_text(
             "rope",
-            module,
+            "rope_pos_ids",
+            (kind,) if kind else (),
             ROPE_THETA=theta,
             **({"ROPE_SCALE": scale} if kind else {}),
         ),

@@ -80,7 +80,11 @@ def layer_spec(layer: Layer) -> Spec:
         inputs=_inputs(layer),
         outputs=_outputs(layer),
         constraints=_constraints(layer),
-        reference=reference_text("rope_quantize", module),
+        reference=reference_text(
+            "rope_quantize",
+            "rope_quantize_fp8",
+            (*("mla",) * mla, *("append",) * layer.append),
+        ),
         captured_from=(
             "gqa_paged_prefill_causal_h32_kv8_d128_ps1"
             if layer.append

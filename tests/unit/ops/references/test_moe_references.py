@@ -7,8 +7,11 @@ import math
 import pytest
 import torch
 
+from generator.ops.reference_text import reference_text
 from generator.ops.registry import op_module
+from tests.builders import run_of
 
+FP4 = "trtllm_fp4_block_scale_moe"
 HIDDEN, INTERMEDIATE = 256, 128
 
 
@@ -112,10 +115,9 @@ def test_renormalised_by_hand(monkeypatch):
     close(found.run(logits.bfloat16(), x, x_scale, w13, s13, w2, s2), expected)
 
 
-def test_fp4_routed_and_renormalised_are_the_same_sum(monkeypatch):
-    plain = reference("trtllm_fp4_block_scale_moe")
-    routed = reference("trtllm_fp4_block_scale_routed_moe")
-    monkeypatch.setattr(plain, "TOP_K", 2)
+def test_fp4_routed_and_renormalised_are_the_same_sum():
+    plain = run_of(reference_text("moe", FP4, TOP_K=2))
+    routed = run_of(reference_text("moe", FP4, ("routed",)))
     # a softmax of two equal logits is exactly a half each
     logits = torch.tensor([[0.0, 2.0, 2.0, 1.0], [1.0, 0.0, -1.0, 1.0]]).bfloat16()
     chosen = torch.tensor([[2, 1], [0, 3]], dtype=torch.int32)
@@ -128,8 +130,8 @@ def test_fp4_routed_and_renormalised_are_the_same_sum(monkeypatch):
             for t in range(2)
         ]
     )
-    close(plain.run(logits, x, w13, w2), expected)
-    close(routed.run(ids, x, w13, w2), expected)
+    close(plain(logits, x, w13, w2), expected)
+    close(routed(ids, x, w13, w2), expected)
 
 
 @pytest.mark.parametrize("kind", ["fp4", "fp8"])
@@ -141,13 +143,13 @@ def test_llama4_scales_the_input(kind):
     scales = torch.tensor([2.0, 4.0, 0.5]), torch.tensor([1.0, 8.0, 0.25])
     down = torch.tensor([1.0, 2.0, 4.0])
     if kind == "fp4":
-        found = reference("trtllm_fp4_block_scale_moe_topk1")
+        run = run_of(reference_text("moe", FP4, ("topk1",)))
         x, w2 = draw(2, HIDDEN).bfloat16(), draw(3, HIDDEN, INTERMEDIATE)
         w13 = draw(3, 2 * INTERMEDIATE, HIDDEN, std=0.1)
         given = (logits.bfloat16(), x, w13, w2, bias.bfloat16())
         scales, down = (torch.ones(3), torch.ones(3)), torch.ones(3)
     else:
-        found = reference("trtllm_fp8_per_tensor_scale_moe_topk1")
+        run = reference("trtllm_fp8_per_tensor_scale_moe_topk1").run
         x = (draw(2, HIDDEN) / 10).to(torch.float8_e4m3fn)
         w13, w2 = f8(3, 2 * INTERMEDIATE, HIDDEN), f8(3, HIDDEN, INTERMEDIATE)
         w13 = (w13.float() / 16).to(torch.float8_e4m3fn)
@@ -162,7 +164,7 @@ def test_llama4_scales_the_input(kind):
         one = w13[number].double() * half_scales
         two = w2[number].double() * float(down[number])
         expected.append(expert(x[token].double() * score, one, two))
-    close(found.run(*given), torch.stack(expected))
+    close(run(*given), torch.stack(expected))
 
 
 def test_one_scale_an_expert_by_hand(monkeypatch):
