@@ -19,10 +19,14 @@ from generator.cli.output import (
     write_json,
     write_lines,
 )
+from generator.problems.messages import plural, quote, some
 from generator.rendering.plan import DEFAULT_SIZES, SIZES, RenderOptions
 
 if TYPE_CHECKING:
     from generator.api import Dataset
+
+
+_TESTS = "tests/references"
 
 
 def _sizes(
@@ -100,8 +104,23 @@ def cli(
         if generated.unproven:
             say(unproven_line(generated.unproven))
         say(generated.summary)
+        if output is None:
+            _say_others(dataset.root)
     failed = has_errors(generated.problems) or generated.incomplete
     return status_of(not (failed or (strict and generated.unproven)))
+
+
+def _say_others(root: Path) -> None:
+    """Say where the dataset has tests of its own among those that were rendered."""
+    from generator.rendering.files import tests_of_others
+
+    if others := tests_of_others(root, _TESTS):
+        named = some([quote(name, 60) for name in others], 2)
+        say(
+            f"{_TESTS} also has {plural(len(others), 'test file')} that gen-tests did not "
+            f"render: {named}. `--output tests/rendered` keeps ours apart; then it is "
+            "`pytest tests/rendered`, and --tests tests/rendered where a command asks."
+        )
 
 
 def _list(dataset: Dataset, as_json: bool) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,12 @@ from generator.evaluation.verdict import INCORRECT_NUMERICAL
 from kernel_judge.comparison.compare import PROPORTIONAL, Comparison
 
 _SHOWN = 8
+_FEWEST = 8
+"""Elements of a line that show a common factor, where fewer could by chance."""
+_LEFT = 1e-4
+"""Share of the squares that two roundings to bfloat16, each 2^-8, may leave."""
+_UNRELATED = 0.05
+"""A cosine, or a difference of sizes, that is taken for none."""
 _LOGARITHM = 1e-3
 
 
@@ -111,8 +117,9 @@ def _likely(
         return (
             _placed(wrong, axes) or "zeros: elements are skipped, or nothing is added"
         )
-    where = _placed(wrong, axes)
-    if where:
+    by_lines = _by_lines(a, e, axes)
+    # of few indices the place says more
+    if (where := _placed(wrong, axes)) and not by_lines:
         return where
     metrics = found.metrics
     if metrics is None:
@@ -125,6 +132,69 @@ def _likely(
         return "one factor throughout: a scale is missing or applied twice"
     if metrics.max_rel < 2.0**-6 and metrics.nmse < 1e-4:
         return "an intermediate is rounded to a narrower dtype than the reference's"
+    return by_lines or _as_a_whole(a, e)
+
+
+def _by_lines(a: torch.Tensor, e: torch.Tensor, axes: Sequence[str] | None) -> str:
+    """Return that a factor, a term or both differ by the indices of some axes alone."""
+    names = [axes[n] if axes and n < len(axes) else f"axis {n}" for n in range(a.ndim)]
+    kinds: set[tuple[int, ...]] = {(n,) for n in range(a.ndim)}
+    kinds |= {tuple(m for m in range(a.ndim) if m != n) for n in range(a.ndim)}
+    for along in sorted(kinds, key=len, reverse=True):
+        lengths = [a.shape[n] for n in along]
+        whom = " and ".join(names[n] for n in range(a.ndim) if n not in along)
+        if not whom or math.prod(lengths) < _FEWEST:
+            continue
+        for cause, explained, changed in _fits(a, e, along):
+            left, whole = (explained - a).square().sum(), (a - e).square().sum()
+            fits = bool(left < _LEFT * a.square().sum()) and bool(left < whole / 4)
+            # what is wrong at few indices is wrong there, and not throughout
+            if fits and float(changed.double().mean()) > 0.5:
+                return f"{cause} for each {whom}"
+    return ""
+
+
+def _fits(
+    a: torch.Tensor, e: torch.Tensor, along: tuple[int, ...]
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Yield a cause, what it makes of the expected values, and where it changes them."""
+    factor = (a * e).sum(along, keepdim=True) / e.square().sum(along, keepdim=True)
+    yield (
+        "a weight or a scale is missing or twice",
+        factor * e,
+        (factor - 1).abs() > 0.01,
+    )
+    mean_a, mean_e = a.mean(along, keepdim=True), e.mean(along, keepdim=True)
+    term = mean_a - mean_e
+    size = e.square().mean(along, keepdim=True).sqrt()
+    yield "a bias or a mean is missing or twice", e + term, term.abs() > 0.01 * size
+    spread = e - mean_e
+    slope = ((a - mean_a) * spread).sum(along, keepdim=True)
+    slope = slope / spread.square().sum(along, keepdim=True)
+    yield (
+        "a scale is another before a term is added,",
+        mean_a + slope * spread,
+        (slope - 1).abs() > 0.01,
+    )
+
+
+def _as_a_whole(a: torch.Tensor, e: torch.Tensor) -> str:
+    """Return a cause by the sizes of all values, and by what is missing of them."""
+    there, wanted = a.square().sum(), e.square().sum()
+    ordered = a.flatten().sort().values - e.flatten().sort().values
+    if bool(ordered.square().sum() < _LEFT * wanted):
+        return "the right values in other places: an order or a layout is another"
+    missing = e - a
+    shared = (a * missing).sum().abs() / (there * missing.square().sum()).sqrt()
+    if bool(shared < _UNRELATED) and bool(there < wanted):
+        return (
+            "a part of a sum is left out: what is missing has nothing of what is there"
+        )
+    if bool((there / wanted - 1.0).abs() < _UNRELATED):
+        return (
+            "as large as it should be, and otherwise: two operands are swapped, or a "
+            "term has the other sign"
+        )
     return ""
 
 
@@ -151,7 +221,9 @@ def _placed(wrong: torch.Tensor, axes: Sequence[str] | None) -> str:
         name = axes[number] if axes and number < len(axes) else f"axis {number}"
         first, count = places[0], len(places)
         if places == list(range(first, length)):
-            return f"{name} from {first} on: the tail of a block is not computed"
+            is_short = 2 * len(places) < length
+            why = ": the tail of a block is not computed" if is_short else ""
+            return f"{name} from {first} on{why}"
         if count > 1 and len({b - a for a, b in pairwise(places)}) == 1:
             step = places[1] - first
             every = "" if step == 1 else f" every {step}. index of"

@@ -12,13 +12,20 @@ from enum import Enum
 from pathlib import Path
 
 from generator.dataset.atomic_write import remove_below, write_below
-from generator.dataset.file_reading import MOST, place_below, read_bytes
+from generator.dataset.file_reading import (
+    MOST,
+    entries,
+    is_folder,
+    place_below,
+    read_bytes,
+)
 from generator.dataset.lock import locked
 
 SUMS = "SHA256SUMS"
 MOST_RENDERED = 16 * 1024 * 1024
 """Bytes of the largest file that is compared; a rendered one has a few MiB at most."""
 
+_TEST = re.compile(r"test_.*\.py")
 _RENDERED_PATH = re.compile(r"(\w+/)*\w+\.(py|ini)")
 
 
@@ -150,6 +157,15 @@ def _remove(
         return [FileOutcome(name, FileStatus.DRIFTED)]
     remove_below(root, path)
     return [FileOutcome(name, FileStatus.REMOVED)]
+
+
+def tests_of_others(root: Path, folder: str) -> list[str]:
+    """Return the names of tests in a folder that no rendering wrote, sorted."""
+    if not is_folder(root, folder):
+        return []
+    ours = read_sums(root, folder)
+    names = [entry.name for entry in entries(root, folder)]
+    return sorted(n for n in names if _TEST.fullmatch(n) and n not in ours)
 
 
 def read_sums(root: Path, folder: str = "") -> dict[str, str]:

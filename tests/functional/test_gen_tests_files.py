@@ -170,6 +170,17 @@ def test_other_files_in_the_folder_are_not_touched(dataset: Dataset) -> None:
     assert (dataset.output / "notes.txt").read_text() == "mine"
 
 
+def test_a_dataset_with_tests_of_its_own_hears_of_another_folder(
+    dataset: Dataset,
+) -> None:
+    assert "--output" not in dataset.render().stderr
+    (dataset.output / "test_mine.py").write_text(MINE)
+    (dataset.output / "helper.py").write_text(MINE)
+    said = dataset.render().stderr.splitlines()[-1]
+    assert "1 test file that gen-tests did not render: 'test_mine.py'" in said
+    assert "pytest tests/rendered" in said
+
+
 def test_a_lost_record_is_made_again(dataset: Dataset) -> None:
     before = (dataset.output / "SHA256SUMS").read_bytes()
     (dataset.output / "SHA256SUMS").unlink()
