@@ -28,7 +28,10 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
     query, kv = deployment.heads(config)
     dim = head_size(config)
     of = model.projections(FULL, SLIDING, CHUNKED)
-    parts = (query * dim * (2 if architecture.output_gate else 1), kv * dim, kv * dim)
+    is_gated = architecture.output_gate and config.flag(
+        "attn_output_gate", default=True
+    )
+    parts = (query * dim * (2 if is_gated else 1), kv * dim, kv * dim)
     shared = " (KV heads replicated)" if deployment.replicates(config) else ""
     yield from of.linear(
         f"query, key and value projection{shared}",
@@ -48,12 +51,12 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
         name = f"rmsnorm_no_weight_h{dim}"
         module = "query and key to unit length, in layers with RoPE"
         yield Need(module, "rmsnorm", name, norms, at=("qk_norm",))
-    yield from _scaled_queries(model, query, dim)
+    yield from scaled_queries(model, query, dim)
     word = cache_word(deployment)
     append = f"append_paged_kv_cache_{word}kv{kv}_d{dim}_ps{deployment.page_size}"
     yield Need("append to the cache", "page_append", append)
     yield from _attention(model, f"h{query}_kv{kv}_d{dim}")
-    if architecture.output_gate:
+    if is_gated:
         gate = f"sigmoid_and_mul_i{query * dim}"
         yield Need("attention's output times its gate", "activation", gate)
     yield from of.linear(
@@ -66,7 +69,7 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
     )
 
 
-def _scaled_queries(model: Deployed, query: int, dim: int) -> Iterator[Need]:
+def scaled_queries(model: Deployed, query: int, dim: int) -> Iterator[Need]:
     """Yield what multiplies queries by the logarithm of their position."""
     config = model.config
     constants = {"beta": _nested(config, "llama_4_scaling_beta")}
@@ -96,8 +99,10 @@ def head_size(config: Config) -> int:
 def has_bias(config: Config, projection: str) -> bool:
     """Return whether a projection ("qkv", "o") has a bias."""
     architecture = config.architecture
-    stated = config.flag("attention_bias") if architecture.bias else False
+    stated = config.flag(architecture.bias_key) if architecture.bias else False
     optional = architecture.bias.split() if stated else []
+    if config.flag("attention_out_bias"):
+        optional.append("o")
     return projection in (*optional, *architecture.always_bias.split())
 
 
@@ -110,7 +115,8 @@ def _head_norms(model: Deployed, heads: tuple[int, int], dim: int) -> Iterator[N
     kind, tp = model.config.architecture.head_norm, model.deployment.tp
     norms = model.norms
     if kind == "head":
-        yield norm("query and key norm", dim, norms, "q_norm", "k_norm")
+        ends = ("q_norm", "k_norm", "query_layernorm", "key_layernorm")
+        yield norm("query and key norm", dim, norms, *ends)
     elif kind == "all":
         for module, count, at in zip(
             ("query norm", "key norm"), heads, ("q_norm", "k_norm"), strict=True

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from generator.dataset.file_reading import read_text_file
 from generator.dataset.json_file import JSON_NAN, MAX_BYTES, parse
-from generator.models.architectures import ARCHITECTURES, Architecture
+from generator.models.architectures import ARCHITECTURES, REFUSED, Architecture
+from generator.models.keys import IRRELEVANT
 from generator.problems import Failure, Problem
 from generator.problems.messages import did_you_mean, quote, show
 
@@ -145,11 +145,36 @@ def config_of(name: str, whole: Mapping[str, Any]) -> Config:
         return Config(name, figures, architecture, defaults)
     if not every:
         raise Failure(f"{name}: model_type is missing: this is no config of a model.")
-    near = get_close_matches(every[0], ARCHITECTURES, 1, 0.0)[0]
+    placed = next((REFUSED[k] for k in map(_of_text, every) if k in REFUSED), None)
+    if placed is not None:
+        raise Failure(
+            f"{name}: {quote(every[0])} is refused: it has {placed}, not placed."
+        )
+    near, shared = _nearest(figures)
     raise Failure(
         f"{name}: the architecture {quote(every[0])} is unknown; the nearest that is "
-        f"known is {near}."
+        f"known, by {shared} of its keys, is {near}."
     )
+
+
+def _of_text(kind: str) -> str:
+    return kind.removesuffix("_text").removesuffix("_text_model")
+
+
+def _nearest(figures: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the architecture whose defaults have most of a config's keys, and how many.
+
+    Keys say which modules a model has: of those that change a definition, the share of
+    the keys of both that each has.
+    """
+    keys = figures.keys() - IRRELEVANT.keys()
+
+    def likeness(kind: str) -> float:
+        known = model_defaults()[kind].keys() - IRRELEVANT.keys()
+        return len(keys & known) / max(1, len(keys | known))
+
+    near = max(model_defaults(), key=likeness)
+    return near, f"{len(keys & model_defaults()[near].keys())} of {len(keys)}"
 
 
 @cache

@@ -66,6 +66,12 @@ UNPLACED: Mapping[str, str] = {
     "mtp_layers_block_type": "the layers that draft several tokens",
     "num_mtp_modules": "the layers that draft several tokens",
     "use_mtp": "the layers that draft several tokens",
+    "mtp_num_hidden_layers": "the layers that draft several tokens",
+    "mtp_use_dedicated_embeddings": "the embeddings of layers that draft",
+    "embedding_multiplier": "embeddings times a number",
+    "residual_multiplier": "what a layer adds times a number",
+    "logits_scaling": "logits over a number",
+    "enable_moe_fp32_combine": "experts' outputs summed in float32",
     "use_bidirectional_attention": "attention that sees later tokens",
 }
 """Modules that no definition is named for, by the key of a config that has them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generator.models.architectures import FULL
-from generator.models.attention import cache_word, has_bias
+from generator.models.attention import cache_word, has_bias, scaled_queries
 from generator.models.config import Config
 from generator.models.deployed import Deployed
 from generator.models.need import Need, norm
@@ -52,8 +52,11 @@ def latent(model: Deployed) -> Iterator[Need]:
     style = config.architecture.rope
     if not config.flag("rope_interleave", default=style == "gptj"):
         style = "neox"
-    rope = f"rope_with_cos_sin_cache_{style}_style_d{kpe}_rd{kpe}"
-    yield Need("RoPE", "rope", rope)
+    if style:
+        rope = f"rope_with_cos_sin_cache_{style}_style_d{kpe}_rd{kpe}"
+        yield Need("RoPE", "rope", rope)
+    # YaRN is in the cache of cosines and sines, and in the input sm_scale
+    yield from scaled_queries(model, heads, nope + kpe)
     append = f"append_paged_mla_kv_cache_{cache_word(deployment)}ckv{ckv}_kpe{kpe}"
     yield Need("append to the cache", "page_append", append)
     if config.architecture.mixer == "dsa":
@@ -99,6 +102,8 @@ def _indexer(
 ) -> Iterator[Need]:
     """Yield what chooses the keys that a query sees (SGLang's dsa_indexer.py)."""
     hidden, page_size = config.size("hidden_size"), deployment.page_size
+    # layers that are "shared" take the choice of one before: they need nothing more
+    config.get("indexer_types")
     heads, length = config.size("index_n_heads"), config.size("index_head_dim")
     kpe, top = config.size("qk_rope_head_dim"), config.size("index_topk")
     source = rank or hidden
@@ -113,7 +118,8 @@ def _indexer(
         also=(f"layernorm_h{length}",),
         at=("k_norm",),
     )
-    name = f"rope_with_cos_sin_cache_neox_style_d{length}_rd{kpe}"
+    style = config.architecture.indexer_rope
+    name = f"rope_with_cos_sin_cache_{style}_style_d{length}_rd{kpe}"
     yield Need("indexer, RoPE", "rope", name)
     name = f"hadamard_transform_d{length}"
     yield Need("indexer, Hadamard", "quantization", name)

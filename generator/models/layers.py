@@ -41,6 +41,12 @@ _BLOCKS = {
 """Nemotron-H's blocks: a letter of its pattern or a word of its list → mixer and MLP."""
 _MOST = 1024
 """No model has as many layers."""
+_MADE_LISTS = (
+    "sliding_window_pattern",
+    "full_attention_interval",
+    "use_sliding_window",
+    "max_window_layers",
+)
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -106,6 +112,8 @@ def _mixers(config: Config, count: int) -> list[str]:
             if not isinstance(kind, str) or kind not in _MIXERS:
                 why = f"has {show(kind)}: known are {', '.join(_MIXERS)}"
                 config.refuse("layer_types", why)
+        # the list is what these keys make where there is none
+        config.stated(*_MADE_LISTS)
         return [_MIXERS[kind] for kind in stated[:count]]
     pattern = config.architecture.pattern
     if CHUNKED in pattern:
@@ -147,8 +155,11 @@ def _rope_layers(config: Config, count: int) -> list[bool]:
 
 
 def _turns(config: Config, mixers: list[str]) -> list[bool]:
-    if CHUNKED in config.architecture.pattern:
+    turns = config.architecture.turns
+    if turns == "listed":
         return _rope_layers(config, len(mixers))
+    if turns == "sliding" and SLIDING in mixers:
+        return [mixer == SLIDING for mixer in mixers]
     return [True] * len(mixers)
 
 
@@ -168,12 +179,12 @@ def _listed_feeds(config: Config, count: int) -> list[str]:
 
 def _experts_at(config: Config) -> Callable[[int], bool]:
     """Return whether a layer has experts, by its number."""
+    dense = config.get("mlp_only_layers") or []
     if not experts(config):
         return lambda layer: False
     listed = config.stated("moe_layers")
     first = config.count("first_k_dense_replace")
     every = config.get("moe_layer_freq", "decoder_sparse_step")
-    dense = config.get("mlp_only_layers") or []
     step = config.count("interleave_moe_layer_step") or 1
     if not all(isinstance(value, list) for value in (dense, listed or [])):
         config.refuse("mlp_only_layers or moe_layers", "is no list of layers")

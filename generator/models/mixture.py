@@ -40,6 +40,11 @@ _SCORES = {"sigmoid": "sigmoid", "softmax": "softmax"}
 _METHODS = {"noaux_tc": "", "greedy": "unbiased_", "group_limited_greedy": "unbiased_"}
 """How DeepSeek's configs call a choice of experts: with a learned bias or without."""
 _MXFP4_BLOCK = 32
+_MOE_MODULES = ("mlp", "mixer", "feed_forward", "block_sparse_moe")
+_EXPERT_MODULES = tuple(f"{module}.experts" for module in _MOE_MODULES)
+_ROUTER_MODULES = tuple(
+    f"{module}.{router}" for module in _MOE_MODULES for router in ("gate", "router")
+)
 
 
 def feed_forward(model: Deployed) -> Iterator[Need]:
@@ -65,7 +70,10 @@ def _mlp(
     config, of = model.config, model.projections(where)
     hidden = config.size("hidden_size")
     width = model.deployment.share(config, key, size)
-    bias, gated = config.flag("mlp_bias"), config.architecture.gated
+    gated = config.architecture.gated
+    bias = config.flag("mlp_bias")
+    if config.architecture.bias_key == "use_bias":
+        bias = config.flag("use_bias")
     owners = ("mlp", "mixer", "feed_forward")
     if where == MOE:
         owners = ("shared_experts", "shared_expert", "shared_mlp")
@@ -111,7 +119,7 @@ def _experts(model: Deployed) -> Iterator[Need]:
     kind = quantisation(config)
     inner, label = _expert_size(model, kind)
     width = config.count("moe_latent_size") or hidden
-    of, at = model.projections(MOE), ("mlp.experts", "mixer.experts")
+    of, at = model.projections(MOE), _EXPERT_MODULES
     name, constants = _routing(config, every, top_k)
     fused = kind == FP8_BLOCK
     if not fused:
@@ -142,7 +150,7 @@ def _experts(model: Deployed) -> Iterator[Need]:
 
 def _router(model: Deployed, every: int, hidden: int) -> Need:
     kind = model.config.architecture.router
-    at = ("mlp.gate", "mlp.router", "feed_forward.router", "mixer.gate")
+    at = _ROUTER_MODULES
     if kind:
         word = {"f32_out": "bf16_f32", "f32": "f32"}[kind]
         return Need("router", "gemm", f"gemm_{word}_n{every}_k{hidden}", at=at)
@@ -194,17 +202,21 @@ def _routing(config: Config, every: int, top_k: int) -> tuple[str, dict[str, Any
     kind = config.architecture.routing
     if kind == "llama4":
         return f"topk_sigmoid_{shape}", constants
-    is_one = config.architecture.renormalised or config.flag("norm_topk_prob")
+    stated = config.flag("norm_topk_prob", "moe_renormalize")
+    is_one = config.architecture.renormalised or stated
     if kind == "softmax":
         return f"topk_softmax_{shape}{'_renorm' if is_one else ''}", constants
-    constants |= {n: config.size(n, default=1) for n in ("n_group", "topk_group")}
+    constants["n_group"] = config.size("n_group", "num_expert_group", default=1)
+    constants["topk_group"] = config.size("topk_group", default=1)
     groups = "_ng{n_group}_kg{topk_group}".format(**constants)
     return f"{_choice(config, is_one)}_{shape}{groups}", constants
 
 
 def _choice(config: Config, is_one: bool) -> str:
-    scores = config.word("scoring_func", known=_SCORES, default="sigmoid")
-    biased = config.word("topk_method", known=_METHODS, default="noaux_tc")
+    unbiased, _, scores = config.architecture.scores.rpartition("_")
+    scores = config.word("scoring_func", known=_SCORES, default=scores)
+    method = "greedy" if unbiased else "noaux_tc"
+    biased = config.word("topk_method", known=_METHODS, default=method)
     if not config.flag("use_routing_bias", default=True):
         biased = "unbiased_"
     _scaling(config)
@@ -231,7 +243,8 @@ def _fused_word(config: Config, constants: dict[str, Any], *, is_part: bool) -> 
 
 def _scaling(config: Config) -> float:
     """Return what a token's normalised weights are multiplied by; 1 where not stated."""
-    key = "routed_scaling_factor"
+    keys = ("routed_scaling_factor", "router_scaling_factor")
+    key = next((key for key in keys if config.get(key) is not None), keys[0])
     stated = config.get(key)
     if stated is None:
         return 1.0
@@ -256,8 +269,7 @@ def _shared(model: Deployed, hidden: int) -> Iterator[Need]:
         return
     yield from _mlp(model, "shared expert", key, size, MOE)
     if config.architecture.shared_gate:
-        of = model.projections(MOE)
-        gate = "shared expert, gate"
-        yield of.plain(gate, 1, hidden, "shared_expert_gate")
+        gate, sizes = "shared expert, gate", model.projections(MOE)
+        yield sizes.plain(gate, 1, hidden, "shared_expert_gate")
         name = f"sigmoid_and_mul_row_h{hidden}"
         yield Need("shared expert times its gate", "activation", name)

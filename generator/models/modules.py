@@ -14,7 +14,7 @@ from generator.models.mixture import feed_forward
 from generator.models.need import Need, exponent, norm
 from generator.models.parallel import Deployment
 from generator.models.projections import Projections
-from generator.models.recurrent import delta_net, mamba
+from generator.models.recurrent import delta_net, kimi_delta, mamba
 from generator.problems.messages import show
 
 _SAMPLING = {
@@ -27,8 +27,14 @@ _SAMPLING = {
     "top_p renormalised": ("probs", "top_p_renorm_probs"),
 }
 _ATTENTION = {"gqa": grouped_query, "mla": latent, "dsa": latent}
-_RECURRENT = {"gdn": delta_net, "mamba": mamba}
+_RECURRENT = {"gdn": delta_net, "kda": kimi_delta, "mamba": mamba}
 _FIRST_NORMS = ("input_layernorm", "layers.0.norm")
+_NORMS_BEHIND = (
+    "post_attention_layernorm",
+    "post_feedforward_layernorm",
+    "post_self_attn_layernorm",
+    "post_mlp_layernorm",
+)
 _NORMS = (
     "post_attention_layernorm",
     "pre_feedforward_layernorm",
@@ -55,7 +61,8 @@ def unplaced(config: Config, deployment: Deployment) -> list[str]:
     Keys that nothing is known of are among them: what they change is not in the answer.
     """
     needs(config, deployment)
-    listed = [what for key, what in UNPLACED.items() if config.get(key)]
+    # of a number that multiplies, 1.0 changes nothing
+    listed = [what for key, what in UNPLACED.items() if _changes(config.get(key))]
     unread = config.figures.keys() - config.asked - IRRELEVANT.keys() - _WRAPPING
     listed += [
         f"what {show(key)} changes"
@@ -80,12 +87,14 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     name = f"{scaled}embedding_v{shard}_h{hidden}"
     yield Need("embedding", "embedding", name, at=("embed_tokens", "embeddings"))
     yield from deployment.reduced("all-reduce behind the embedding", hidden)
-    yield norm("norm before the first layer", hidden, model.norms, *_FIRST_NORMS)
+    if not config.architecture.post_norm:
+        yield norm("norm before the first layer", hidden, model.norms, *_FIRST_NORMS)
     yield from _mixers(model)
     yield from _residual(model, hidden)
     yield from feed_forward(model)
     of = Projections(config, deployment)
-    yield of.plain("lm_head", shard, hidden, "lm_head")
+    bias = config.flag("lm_head_bias")
+    yield of.plain("lm_head", shard, hidden, "lm_head", bias=bias)
     yield from deployment.gathered("logits of all GPUs", vocabulary)
     if config.get("final_logit_softcapping"):
         cap = config.get("final_logit_softcapping")
@@ -118,12 +127,14 @@ def _residual(model: Deployed, hidden: int) -> Iterator[Need]:
     """Yield what stands between a layer's parts: sums over GPUs, norms, the residual."""
     norms, tp = model.norms, model.deployment.tp
     module = "norms that add the residual"
+    if model.config.architecture.post_norm:
+        yield from _behind(model, hidden)
+        return
     if model.config.architecture.sandwich:
         module = "norms behind attention and MLP"
         where = "all-reduce behind attention and MLP"
         yield from model.deployment.reduced(where, hidden)
-        at = ("post_attention_layernorm", "post_feedforward_layernorm")
-        yield norm(module, hidden, norms, *at)
+        yield norm(module, hidden, norms, *_NORMS_BEHIND)
     elif tp > 1:
         prefix = "gemma_" if norms["unit_offset"] else ""
         kernel, sizes = f"{prefix}allreduce_add_rmsnorm", f"tp{tp}_h{hidden}"
@@ -134,3 +145,16 @@ def _residual(model: Deployed, hidden: int) -> Iterator[Need]:
         return
     module = "norms that add the residual"
     yield norm(module, hidden, norms, *_NORMS, fused=True)
+
+
+def _behind(model: Deployed, hidden: int) -> Iterator[Need]:
+    """Yield what follows attention and MLP where norms stand behind these alone."""
+    where = "all-reduce behind attention and MLP"
+    yield from model.deployment.reduced(where, hidden)
+    module = "norms behind attention and MLP, and the last"
+    yield norm(module, hidden, model.norms, *_NORMS_BEHIND, "model.norm")
+    yield Need("the residual", "activation", f"add_h{hidden}")
+
+
+def _changes(value: object) -> bool:
+    return bool(value) and not (type(value) is float and value == 1.0)

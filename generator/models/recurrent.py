@@ -11,6 +11,9 @@ from generator.models.need import Need, exponent
 from generator.problems.messages import show
 
 _STATES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
+_DELTA_INPUT = ("in_proj_qkvz", "in_proj_qkv", "in_proj_z")
+_DELTA_GATES = ("in_proj_ba", "in_proj_b", "in_proj_a")
+"""One product each in SGLang; Qwen3-Next's and Qwen3.5's modules of transformers."""
 _SILU = {"silu": "silu", "swish": "silu"}
 
 
@@ -34,25 +37,55 @@ def delta_net(model: Deployed) -> Iterator[Need]:
     parts = (keys * key_dim, keys * key_dim, wide, wide)
     channels, module = sum(parts) - wide, "delta net, input"
     yield from of.linear(
-        module, sum(parts), hidden, "in_proj_qkvz", parts=parts, divided="n"
+        module, sum(parts), hidden, *_DELTA_INPUT, parts=parts, divided="n"
     )
     yield from of.linear(
         "delta net, gates",
         2 * values,
         hidden,
-        "in_proj_ba",
+        *_DELTA_GATES,
         parts=(values, values),
         divided="n",
     )
+    kept = {"state": config.word("mamba_ssm_dtype", known=_STATES, default="float32")}
     width = config.size("linear_conv_kernel_dim", default=4)
     yield from _convolution("delta net", channels, width)
     shape = f"l2norm_qk{keys}_v{values}_d{key_dim}_k_last"
     for stage in ("decode", "prefill"):
-        yield Need(f"delta net, {stage}", "gdn", f"gdn_{stage}_{shape}")
+        name = f"gdn_{stage}_{shape}"
+        yield Need(f"delta net, {stage}", "gdn", name, dtypes=kept)
     at = ("linear_attn.norm",)
     sizes = f"h{value_dim}"
     yield _gated("delta net, gated norm", "gated_rmsnorm", sizes, norms["eps"], at)
     yield from of.linear("delta net, output", hidden, wide, "out_proj", divided="k")
+
+
+def kimi_delta(model: Deployed) -> Iterator[Need]:
+    """Yield what Kimi's delta attention needs. Raises Failure as figures do."""
+    config, deployment, norms = model.config, model.deployment, model.norms
+    hidden, dim = config.size("hidden_size"), config.size("linear_head_dim")
+    key = "linear_num_heads"
+    heads = deployment.share(config, key, config.size(key))
+    config.word("hidden_act", known=_SILU, default="silu")
+    of, wide = model.projections(LINEAR), heads * dim
+    parts = (wide, wide, wide)
+    at = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    module = "delta attention, query, key and value"
+    yield from of.linear(module, sum(parts), hidden, *at, parts=parts, divided="n")
+    width = config.size("linear_conv_kernel_dim", default=4)
+    yield from _convolution("delta attention", sum(parts), width)
+    for gate, part in (("decay", "forget_gate.f"), ("output gate", "self_attn.g")):
+        module = f"delta attention, {gate}"
+        yield from of.linear(f"{module}, down", dim, hidden, f"{part}_a_proj")
+        yield from of.linear(f"{module}, up", wide, dim, f"{part}_b_proj", divided="n")
+    yield from of.linear("delta attention, beta", heads, hidden, "b_proj", divided="n")
+    for stage in ("decode", "prefill"):
+        name = f"kda_{stage}_h{heads}_d{dim}"
+        yield Need(f"delta attention, {stage}", "kda", name)
+    module, end = "delta attention, gated norm", ("self_attn.o_norm",)
+    yield _gated(module, "gated_rmsnorm_sigmoid", f"h{dim}", norms["eps"], end)
+    module = "delta attention, output"
+    yield from of.linear(module, hidden, wide, "self_attn.o_proj", divided="k")
 
 
 def mamba(model: Deployed) -> Iterator[Need]:
