@@ -37,7 +37,7 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
         f"query, key and value projection{shared}",
         sum(parts),
         hidden,
-        *("q_proj", "k_proj", "v_proj", "qkv_proj"),
+        *_at("q_proj", "k_proj", "v_proj", "qkv_proj"),
         parts=parts,
         divided="n",
         bias=has_bias(config, "qkv"),
@@ -63,7 +63,7 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
         "output projection",
         hidden,
         query * dim,
-        "o_proj",
+        *_at("o_proj"),
         divided="k",
         bias=has_bias(config, "o"),
     )
@@ -72,7 +72,7 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
 def scaled_queries(model: Deployed, query: int, dim: int) -> Iterator[Need]:
     """Yield what multiplies queries by the logarithm of their position."""
     config = model.config
-    constants = {"beta": _nested(config, "llama_4_scaling_beta")}
+    constants = {"beta": _nested(config, config.get(*_ROPE), "llama_4_scaling_beta")}
     module = "queries times a function of their position"
     if CHUNKED in config.architecture.pattern:
         # Llama 4's layers without RoPE
@@ -86,6 +86,13 @@ def scaled_queries(model: Deployed, query: int, dim: int) -> Iterator[Need]:
         return
     name = f"scale_queries_by_position_h{query}_d{dim}"
     yield Need(module, "rope", name, constants)
+
+
+def _at(*names: str) -> tuple[str, ...]:
+    """Return where transformers has modules of attention."""
+    return tuple(
+        f"{owner}.{name}" for owner in ("self_attn", "mixer") for name in names
+    )
 
 
 def head_size(config: Config) -> int:
@@ -135,12 +142,16 @@ def _rope(config: Config, dim: int) -> Iterator[Need]:
     rotary = _rotary(config, dim)
     name = f"rope_with_cos_sin_cache_{style}_style_d{dim}_rd{rotary}"
     yield Need("RoPE", "rope", name)
-    sections = _nested(config, "mrope_section")
+    sections = _nested(config, config.get(*_ROPE), "mrope_section")
     if sections is None:
         return
     if not isinstance(sections, list) or len(sections) != len("tyx"):
         config.refuse("mrope_section", f"is {show(sections)}, no list of 3")
-    kind = "interleaved" if _nested(config, "mrope_interleaved") else "sectioned"
+    kind = (
+        "interleaved"
+        if _nested(config, config.get(*_ROPE), "mrope_interleaved")
+        else "sectioned"
+    )
     axes = "_".join(f"{a}{n}" for a, n in zip("tyx", sections, strict=True))
     name = f"mrope_{kind}_{axes}_d{dim}_rd{rotary}"
     yield Need("RoPE of tokens of an image", "rope", name)
@@ -149,11 +160,21 @@ def _rope(config: Config, dim: int) -> Iterator[Need]:
 def _rotary(config: Config, dim: int) -> int:
     if config.stated("rotary_dim") is not None:
         return config.size("rotary_dim")
-    part = config.stated("partial_rotary_factor")
-    if part is None:
-        part = _nested(config, "partial_rotary_factor")
-    if part is None:
-        part = config.get("partial_rotary_factor")
+    key = "partial_rotary_factor"
+    stated, defaults = config.stated(*_ROPE), config.get(*_ROPE)
+    part = next(
+        (
+            value
+            for value in (
+                _nested(config, stated, key),
+                config.stated(key),
+                _nested(config, defaults, key),
+                config.get(key),
+            )
+            if value is not None
+        ),
+        None,
+    )
     if part is None:
         return dim
     if type(part) not in (int, float) or not 0 < part <= 1:
@@ -163,9 +184,8 @@ def _rotary(config: Config, dim: int) -> int:
     return int(dim * part)
 
 
-def _nested(config: Config, key: str) -> Any:
-    """Return what the parameters of RoPE say, in all layers; those of v5 or before."""
-    parameters = config.get(*_ROPE)
+def _nested(config: Config, parameters: Any, key: str) -> Any:
+    """Return what parameters of RoPE say, once or for each kind of layer."""
     if parameters is None:
         return None
     if not isinstance(parameters, dict):

@@ -51,7 +51,7 @@ _REASONS: Mapping[str, str] = {
     "it follows from other keys": "qk_head_dim kv_head_dim _sliding_window_pattern",
     "it is how SGLang chunks a prefill, with the same result": "chunk_size",
     "transformers reads it, and neither it nor SGLang computes by it": """
-        expand residual_in_fp32 mamba_dt_rank""",
+        expand mamba_dt_rank""",
 }
 
 IRRELEVANT: Mapping[str, str] = {
@@ -72,6 +72,7 @@ UNPLACED: Mapping[str, str] = {
     "residual_multiplier": "what a layer adds times a number",
     "logits_scaling": "logits over a number",
     "enable_moe_fp32_combine": "experts' outputs summed in float32",
+    "residual_in_fp32": "a residual in float32",
     "use_bidirectional_attention": "attention that sees later tokens",
 }
 """Modules that no definition is named for, by the key of a config that has them."""

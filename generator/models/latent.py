@@ -28,24 +28,31 @@ def latent(model: Deployed) -> Iterator[Need]:
     heads = deployment.share(
         config, "num_attention_heads", config.size("num_attention_heads")
     )
-    # each head has its own keys, made of the latent, of the lengths below
-    config.get("num_key_value_heads", "head_dim")
+    # each head has its own keys, made of the latent, of the lengths below; what RoPE
+    # has beside them is in the cache of cosines and in sm_scale
+    config.get("num_key_value_heads", "head_dim", "rope_parameters", "rope_scaling")
     ckv, kpe = config.size("kv_lora_rank"), config.size("qk_rope_head_dim")
     nope, value = config.size("qk_nope_head_dim"), config.size("v_head_dim")
     of = model.projections(FULL)
     bias = has_bias(config, "qkv")
-    kv_a = "kv_a_proj_with_mqa"
+    kv_a = "self_attn.kv_a_proj_with_mqa"
     rank = config.count("q_lora_rank")
     query = (heads * (nope + kpe), rank or hidden)
     if rank:
         # SGLang multiplies once by both
         compressed = "query, key and value compression"
         size = rank + ckv + kpe
-        yield from of.linear(compressed, size, hidden, "q_a_proj", kv_a, bias=bias)
+        yield from of.linear(
+            compressed, size, hidden, "self_attn.q_a_proj", kv_a, bias=bias
+        )
         yield norm("norm of the query", rank, norms, "q_a_layernorm")
-        yield from of.linear("query projection", *query, "q_b_proj", divided="n")
+        yield from of.linear(
+            "query projection", *query, "self_attn.q_b_proj", divided="n"
+        )
     else:
-        yield from of.linear("query projection", *query, "q_proj", divided="n")
+        yield from of.linear(
+            "query projection", *query, "self_attn.q_proj", divided="n"
+        )
         module = "key and value compression"
         yield from of.linear(module, ckv + kpe, hidden, kv_a, bias=bias)
     yield norm("norm of the latent", ckv, norms, "kv_a_layernorm")
@@ -76,7 +83,7 @@ def latent(model: Deployed) -> Iterator[Need]:
     yield _absorbed(config, "outputs from the latent space", heads, value, ckv)
     module = "key and value projection"
     size = heads * (nope + value)
-    yield from of.linear(module, size, ckv, "kv_b_proj", divided="n")
+    yield from of.linear(module, size, ckv, "self_attn.kv_b_proj", divided="n")
     # of V3.2 where a sequence is no longer than what the indexer chooses
     ragged = f"mla_ragged_prefill_causal_h{heads}_qk{nope + kpe}_vo{value}"
     yield Need("prefill, ragged", "mla_ragged", ragged)
@@ -84,7 +91,7 @@ def latent(model: Deployed) -> Iterator[Need]:
         "output projection",
         hidden,
         heads * value,
-        "o_proj",
+        "self_attn.o_proj",
         divided="k",
         bias=has_bias(config, "o"),
     )
@@ -107,8 +114,8 @@ def _indexer(
     heads, length = config.size("index_n_heads"), config.size("index_head_dim")
     kpe, top = config.size("qk_rope_head_dim"), config.size("index_topk")
     source = rank or hidden
-    yield from of.linear("indexer, queries", heads * length, source, "wq_b")
-    yield from of.linear("indexer, keys", length, hidden, "wk")
+    yield from of.linear("indexer, queries", heads * length, source, "indexer.wq_b")
+    yield from of.linear("indexer, keys", length, hidden, "indexer.wk")
     name, eps = f"layernorm_eps_1em6_h{length}", {"eps": _INDEXER_EPS}
     yield Need(
         "indexer, norm of the keys",
@@ -116,7 +123,7 @@ def _indexer(
         name,
         eps,
         also=(f"layernorm_h{length}",),
-        at=("k_norm",),
+        at=("indexer.k_norm",),
     )
     style = config.architecture.indexer_rope
     name = f"rope_with_cos_sin_cache_{style}_style_d{length}_rd{kpe}"
@@ -126,7 +133,7 @@ def _indexer(
     yield quantised("indexer, queries to 8 bits", length)
     name = f"append_paged_index_k_cache_fp8_d{length}_ps{page_size}"
     yield Need("indexer, keys to 8 bits and to the cache", "page_append", name)
-    yield of.plain("indexer, weights of heads", heads, hidden, "weights_proj")
+    yield of.plain("indexer, weights of heads", heads, hidden, "indexer.weights_proj")
     last = f"topk{top}_ps{page_size}"
     name = f"dsa_topk_indexer_fp8_h{heads}_d{length}_{last}"
     yield Need("indexer", "dsa_paged", name)

@@ -22,10 +22,8 @@ _MIXERS = {
     SLIDING: SLIDING,
     CHUNKED: CHUNKED,
     LINEAR: LINEAR,
-    # DeepSeek's sparse attention, which the architecture says as well
-    "deepseek_sparse_attention": FULL,
-    "attention": FULL,
 }
+_SPARSE = {"deepseek_sparse_attention": FULL}
 _BLOCKS = {
     "*": (FULL, NONE),
     "M": (LINEAR, NONE),
@@ -100,7 +98,11 @@ def _blocks(config: Config) -> tuple[Layer, ...]:
         if not isinstance(block, str) or block not in _BLOCKS:
             why = f"has {show(block)}: known are {', '.join(_BLOCKS)}"
             config.refuse("hybrid_override_pattern or layers_block_type", why)
-    return tuple(Layer(*_BLOCKS[block]) for block in pattern)
+    whole = SLIDING if config.count("sliding_window") else FULL
+    return tuple(
+        Layer(whole if mixer == FULL else mixer, feed)
+        for mixer, feed in map(_BLOCKS.__getitem__, pattern)
+    )
 
 
 def _mixers(config: Config, count: int) -> list[str]:
@@ -108,13 +110,14 @@ def _mixers(config: Config, count: int) -> list[str]:
     if stated:
         if not isinstance(stated, list) or len(stated) < count:
             config.refuse("layer_types", f"is no list of {count} layers")
+        known = _SPARSE if config.architecture.mixer == "dsa" else _MIXERS
         for kind in stated:
-            if not isinstance(kind, str) or kind not in _MIXERS:
-                why = f"has {show(kind)}: known are {', '.join(_MIXERS)}"
+            if not isinstance(kind, str) or kind not in known:
+                why = f"has {show(kind)}: known are {', '.join(known)}"
                 config.refuse("layer_types", why)
         # the list is what these keys make where there is none
         config.stated(*_MADE_LISTS)
-        return [_MIXERS[kind] for kind in stated[:count]]
+        return [known[kind] for kind in stated[:count]]
     pattern = config.architecture.pattern
     if CHUNKED in pattern:
         # Llama 4: attention is within chunks where RoPE turns
@@ -122,7 +125,8 @@ def _mixers(config: Config, count: int) -> list[str]:
     if pattern:
         pattern = _of_length(config, pattern)
         return [pattern[i % len(pattern)] for i in range(count)]
-    if not config.count("sliding_window"):
+    # other architectures' code knows no window, whatever a file says
+    if "sliding_window" not in config.defaults or not config.count("sliding_window"):
         return [FULL] * count
     if not config.flag("use_sliding_window", default=True):
         config.get("max_window_layers")

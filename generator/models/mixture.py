@@ -122,6 +122,9 @@ def _experts(model: Deployed) -> Iterator[Need]:
     of, at = model.projections(MOE), _EXPERT_MODULES
     name, constants = _routing(config, every, top_k)
     fused = kind == FP8_BLOCK
+    if fused and of.excluded(at) != frozenset():
+        why = "has experts: they are only known in float8 if all are"
+        config.refuse("quantization_config.modules_to_not_convert", why)
     if not fused:
         yield Need("routing", "moe_routing", name, constants)
     if width != hidden:
@@ -134,6 +137,9 @@ def _experts(model: Deployed) -> Iterator[Need]:
     if fused:
         constants |= {"top_k": top_k, "num_experts": every}
         word = _fused_word(config, constants, is_part=deployment.ep > 1)
+        act = _act(config, config.architecture.gated)
+        if act != "silu_and_mul":
+            word = f"{act.removesuffix('_and_mul')}_{word}"
         name = f"moe_fp8_block_scale_{word.format(top_k=top_k)}_{shape}"
         yield Need("routing and experts", "moe", name, constants, at=at)
     else:

@@ -81,7 +81,7 @@ class Projections:
         if quantisation(self.config) != FP8_BLOCK:
             yield self.plain(module, n, k, *at, bias=bias)
             return
-        excluded = self._excluded(at)
+        excluded = self.excluded(at)
         if excluded is None or (self.layers and excluded >= self.layers):
             yield self.plain(module, n, k, *at, bias=bias)
             return
@@ -112,14 +112,14 @@ class Projections:
                 why = f"{module}: {size} of a GPU at tp {tp} is no multiple of {BLOCK}"
                 self.config.refuse("quantization_config.weight_block_size", why)
 
-    def _excluded(self, at: Sequence[str]) -> frozenset[int] | None:
+    def excluded(self, at: Sequence[str]) -> frozenset[int] | None:
         """Return the layers whose modules are left as they are; None for all of them."""
         stated = self.config.get("quantization_config")
         found: set[int] = set()
         for entry in _entries(stated):
             number = re.search(r"(?:^|\.)layers\.(\d+)\.", entry)
             end = entry[number.end() :] if number else entry.removeprefix("model.")
-            if any(f".{end}." in f".{path}." for path in at):
+            if any(_is_part(path, end) for path in at):
                 if number is None:
                     return None
                 found.add(int(number[1]))
@@ -129,6 +129,15 @@ class Projections:
 def quantised(module: str, k: int) -> Need:
     """Return the need of rows of k values in float8, a scale for each block of 128."""
     return Need(module, "quantization", f"per_token_group_quant_fp8_k{k}")
+
+
+def _is_part(path: str, end: str) -> bool:
+    """Return whether what an entry names, behind its layer, is or has a module."""
+    return (
+        f".{end}".endswith(f".{path}")
+        or f".{path}".endswith(f".{end}")
+        or path.startswith(f"{end}.")
+    )
 
 
 def _entries(stated: Any) -> list[str]:

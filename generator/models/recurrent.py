@@ -11,8 +11,16 @@ from generator.models.need import Need, exponent
 from generator.problems.messages import show
 
 _STATES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
-_DELTA_INPUT = ("in_proj_qkvz", "in_proj_qkv", "in_proj_z")
-_DELTA_GATES = ("in_proj_ba", "in_proj_b", "in_proj_a")
+_DELTA_INPUT = (
+    "linear_attn.in_proj_qkvz",
+    "linear_attn.in_proj_qkv",
+    "linear_attn.in_proj_z",
+)
+_DELTA_GATES = (
+    "linear_attn.in_proj_ba",
+    "linear_attn.in_proj_b",
+    "linear_attn.in_proj_a",
+)
 """One product each in SGLang; Qwen3-Next's and Qwen3.5's modules of transformers."""
 _SILU = {"silu": "silu", "swish": "silu"}
 
@@ -57,7 +65,9 @@ def delta_net(model: Deployed) -> Iterator[Need]:
     at = ("linear_attn.norm",)
     sizes = f"h{value_dim}"
     yield _gated("delta net, gated norm", "gated_rmsnorm", sizes, norms["eps"], at)
-    yield from of.linear("delta net, output", hidden, wide, "out_proj", divided="k")
+    yield from of.linear(
+        "delta net, output", hidden, wide, "linear_attn.out_proj", divided="k"
+    )
 
 
 def kimi_delta(model: Deployed) -> Iterator[Need]:
@@ -106,7 +116,7 @@ def mamba(model: Deployed) -> Iterator[Need]:
         "Mamba, input",
         sum(parts),
         hidden,
-        "in_proj",
+        "mixer.in_proj",
         parts=parts,
         divided="n",
         bias=bias,
@@ -125,7 +135,7 @@ def mamba(model: Deployed) -> Iterator[Need]:
     at = ("mixer.norm",)
     yield _gated("Mamba, gated norm", kernel, sizes, norms["eps"], at)
     yield from of.linear(
-        "Mamba, output", hidden, inner, "out_proj", divided="k", bias=bias
+        "Mamba, output", hidden, inner, "mixer.out_proj", divided="k", bias=bias
     )
 
 
