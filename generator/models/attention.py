@@ -45,7 +45,7 @@ def grouped_query(model: Deployed) -> Iterator[Need]:
     if not architecture.optional_norm or config.flag("use_qk_norm", default=True):
         every = config.size("num_key_value_heads", default=whole)
         yield from _head_norms(model, (whole, every), dim)
-    if architecture.rope:
+    if architecture.rope and any(layer.has_rope for layer in model.layers):
         yield from _rope(config, dim)
     if architecture.head_norm == "unit" and config.flag("use_qk_norm", default=True):
         name = f"rmsnorm_no_weight_h{dim}"

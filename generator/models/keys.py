@@ -11,7 +11,7 @@ _REASONS: Mapping[str, str] = {
         unsloth_fixed unsloth_version mamba_pytorch_impl""",
     "it is about training": """
         initializer_range attention_dropout hidden_dropout hidden_dropout_prob embd_pdrop
-        resid_pdrop dropout router_aux_loss_coef router_jitter_noise output_router_logits
+        resid_pdrop residual_dropout dropout router_aux_loss_coef router_jitter_noise output_router_logits
         aux_loss_alpha seq_aux rescale_prenorm_residual ep_size pretraining_tp
         use_aux_loss moe_router_topk_scaling_init embedding_initializer_range
         initial_context_length output_dropout ffn_dropout classifier_dropout
@@ -27,7 +27,7 @@ _REASONS: Mapping[str, str] = {
         moe_shared_expert_overlap for_llm_compressor use_return_dict
         _experts_implementation gradient_checkpointing""",
     "it is a token or a tokenizer's": """
-        bos_token_id eos_token_id pad_token_id sep_token_id decoder_start_token_id
+        bos_token_id eos_token_id eod_token_id pad_token_id sep_token_id decoder_start_token_id
         unk_token_id tokenizer_class image_token_id image_token_index boi_token_index
         eoi_token_index boi_token_id eoi_token_id video_token_id audio_token_id
         vision_start_token_id vision_end_token_id audio_start_token_id
@@ -72,6 +72,7 @@ UNPLACED: Mapping[str, str] = {
     "residual_multiplier": "what a layer adds times a number",
     "logits_scaling": "logits over a number",
     "enable_moe_fp32_combine": "experts' outputs summed in float32",
+    "clip_qkv": "queries, keys and values cut off at a limit",
     "residual_in_fp32": "a residual in float32",
     "use_bidirectional_attention": "attention that sees later tokens",
 }

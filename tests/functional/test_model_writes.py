@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from generator.dataset.paths import discover_definitions
-from generator.models.config import load, names
+from generator.models.config import load
 from generator.models.coverage import coverage, write_missing
 from generator.models.parallel import Deployment
 from generator.problems import Failure
 from tests.functional.gen_tests_command import gen_tests
 from tests.functional.test_validate import run
+from tests.unit.models.mapped import mapped
 
 ROOT = Path(__file__).parents[2]
 TPS = (1, 8)
@@ -77,12 +78,12 @@ def test_what_is_written_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_every_model_lacks_is_strict_and_renders(tmp_path: Path) -> None:
     (tmp_path / "written").mkdir()
-    assert write(names(), tmp_path / "written") > 0
+    assert write(mapped(), tmp_path / "written") > 0
     check(tmp_path / "written", tmp_path / "rendered")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", names())
+@pytest.mark.parametrize("model", mapped())
 def test_what_every_model_lacks_runs(model: str, tmp_path: Path) -> None:
     assert write((model,), tmp_path)
     executed(tmp_path)

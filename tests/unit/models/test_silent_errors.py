@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from generator.dataset.paths import discover_definitions
-from generator.models.config import Config, config_of, load, names, read_config
+from generator.models.config import Config, config_of, load, read_config
 from generator.models.coverage import Covered, State, coverage
 from generator.models.modules import needs, unplaced
 from generator.models.parallel import Deployment
 from generator.problems import Failure
 from generator.rules.load import load_file
 from tests.builders import ROOT
+from tests.unit.models.mapped import mapped
 
 FP8: dict[str, Any] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 NEMOTRON_3 = {
@@ -65,7 +66,7 @@ def covered(config: Config, **options: Any) -> list[Covered]:
 def test_no_model_in_bfloat16_is_covered_in_float16() -> None:
     files = {file.name: file for file in discover_definitions(ROOT).files}
     gemms = 0
-    for model in names():
+    for model in mapped():
         for entry in covered(load(model)):
             if entry.state.is_there:
                 definition, _ = load_file(ROOT, files[entry.need.name])
