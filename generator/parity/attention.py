@@ -25,6 +25,67 @@ def attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
     return [_paged(site, pages, _GROUPED, q=query)]
 
 
+def whole_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+    """Attend to all keys: of an image, of a source, or of what an encoder made.
+
+    Keys of padding stand at the end, and are left out.
+    """
+    (module,) = site.modules
+    dim = _length(module)
+    query, key, value = (part.reshape(len(part), -1, dim) for part in (q, k, v))
+    seen = site.subject.senses.seen or len(key)
+    key, value = key[:seen], value[:seen]
+    call = site.call
+    if call is None:
+        heads = (part.transpose(0, 1)[None] for part in (query, key, value))
+        attended = site.subject.attend(module, *heads, None, scaling=module.scaling)[0]
+        return [attended[0].flatten(1)]
+    found = call(
+        q=query,
+        k=key,
+        v=value,
+        qo_indptr=torch.tensor([0, len(query)], dtype=torch.int32),
+        kv_indptr=torch.tensor([0, len(key)], dtype=torch.int32),
+        sm_scale=module.scaling,
+    )
+    return [found["output"].flatten(1)]
+
+
+def biased_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+    """Attend with a bias of relative positions, by transformers' own functions.
+
+    The first layer has the table of the bias; no definition adds one. In decoding keys
+    and values of earlier tokens are kept.
+    """
+    (module,) = site.modules
+    first = site.subject.layers[0].layer[0].SelfAttention
+    keys, values = site.state("keys"), site.state("values")
+    k = k if keys is None else torch.cat((keys, k))
+    v = v if values is None else torch.cat((values, v))
+    site.keep("keys", k)
+    site.keep("values", v)
+    bias = first.compute_bias(len(q), len(k), past_seen_tokens=len(k) - len(q))
+    lowest = torch.finfo(q.dtype).min
+    at = torch.arange(len(k))
+    if site.subject.is_tower:
+        hidden = (at >= site.subject.senses.seen)[None].expand(len(q), -1)
+    else:
+        hidden = at[None] > site.positions[:, None]
+    mask = torch.zeros(hidden.shape, dtype=q.dtype).masked_fill(hidden, lowest)
+    dim = _length(module)
+    heads = (p.reshape(len(p), -1, dim).transpose(0, 1)[None] for p in (q, k, v))
+    attended = site.subject.attend(
+        module, *heads, mask[None, None], scaling=module.scaling, position_bias=bias
+    )[0]
+    return [attended[0].flatten(1)]
+
+
+def _length(module: Any) -> int:
+    """Return the length of a head."""
+    length = getattr(module, "head_dim", None) or module.key_value_proj_dim
+    return int(length)
+
+
 def latent_attention(
     site: Site,
     q: Tensor,

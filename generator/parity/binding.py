@@ -73,9 +73,18 @@ class Binder:
     """Find the definitions of a model's stages in a dataset."""
 
     def __init__(
-        self, root: Path, found: Discovered, config: Config, figures: Mapping[str, Any]
+        self,
+        root: Path,
+        found: Discovered,
+        config: Config,
+        figures: Mapping[str, Any],
+        *,
+        is_mapped: bool = True,
     ) -> None:
-        """Take the model's config, and the figures that the run has in its place."""
+        """Take the model's config, and the figures that the run has in its place.
+
+        Stages of what is not mapped name their definitions themselves.
+        """
         self.root = root
         # without quantisation: transformers' own weights are not quantised either
         kept = {k: v for k, v in config.figures.items() if k != "quantization_config"}
@@ -86,6 +95,8 @@ class Binder:
         self.is_whole = all(figures.get(key) == config.get(key) for key in sizes)
         self.needs = {
             size: [*map(_composed, modules(config, Deployment(page_size=size)))]
+            if is_mapped
+            else []
             for size in PAGE_SIZES
         }
 
@@ -97,8 +108,15 @@ class Binder:
         definition of one GPU among N, where the dataset has it and the sizes are the
         model's own. Raises Failure for a definition that can't be read.
         """
+        figures = {**self.config.figures, **family.published}
+        if family.tower is not None:
+            figures |= family.tower.published
         found = {
-            f"{kind}/{stage.name}": dict(self._roles(kind, stage))
+            f"{kind}/{stage.name}": dict(
+                self._named(stage, figures)
+                if stage.needs.startswith("=")
+                else self._roles(kind, stage)
+            )
             for kind, stage in stages(family)
             if stage.needs
         }
@@ -116,6 +134,35 @@ class Binder:
             for shares in _SHARES:
                 if bound := self._share(module, size, shares):
                     yield f"{role}/{shares}", bound
+
+    def _named(
+        self, stage: Stage, figures: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Bound]]:
+        """Yield role, and what computes a stage that names its definition itself."""
+        name = stage.needs[1:].format(**figures)
+        if stage.kind != "attention":
+            yield "", self._by_name(name)
+            return
+        yield "ragged", self._by_name(f"gqa_ragged_prefill_causal_{name}")
+        _, kv = name.split("_", 1)
+        for size in PAGE_SIZES:
+            paged = f"gqa_paged_{{}}_{name}_ps{size}".format
+            yield f"paged@{size}", self._by_name(paged("prefill_causal"))
+            yield f"decode@{size}", self._by_name(paged("decode"))
+            append = f"append_paged_kv_cache_{kv}_ps{size}"
+            yield f"append@{size}", self._by_name(append)
+
+    def _by_name(self, name: str) -> Bound:
+        """Return the definition of a name, or one of its kind at other sizes."""
+        alike = [name, *(of for of in self.files if _kind(of) == _kind(name))]
+        for other in alike:
+            if other in self.files:
+                definition, problems = load_file(self.root, self.files[other])
+                if definition is None:
+                    said = problems[0].message if problems else "it can't be read."
+                    raise Failure(f"{self.files[other].path}: {said}")
+                return self._of(definition, name)
+        return Bound(name)
 
     def _modules(
         self, kind: str, stage: Stage

@@ -34,6 +34,10 @@ class Chain:
         self.subject = subject
         self.family = family
         self.calls = calls
+        self.tower: Chain | None = None
+        if family.tower is not None and subject.tower is not None:
+            self.tower = Chain(subject.tower, family.tower, calls)
+        self._handed: dict[str, Tensor] = {}
         # layer → which experts each token went to, one entry a call
         self.choices: dict[int, list[Tensor]] = {}
         # (layer, stage, value) → what was written; kept where it is a dict
@@ -116,12 +120,20 @@ class Chain:
             set(self.calls_of(stage, layer))
             for layer in range(len(self.subject.layers))
             for stage in self.stages(layer)
-            if stage.needs == "attention"
+            if stage.kind in ("attention", "latent_attention")
         ]
+        if not roles:
+            # keys and values are states then
+            has_states = any(
+                stage.kind == "biased_attention"
+                for layer in range(len(self.subject.layers))
+                for stage in self.stages(layer)
+            )
+            return [0] if has_states else []
         return [
             size
             for size in PAGE_SIZES
-            if roles and all({f"decode@{size}", f"paged@{size}"} <= of for of in roles)
+            if all({f"decode@{size}", f"paged@{size}"} <= of for of in roles)
         ]
 
     def layer(
@@ -130,9 +142,10 @@ class Chain:
         h: Tensor,
         positions: Tensor,
         decoding: Decoding | None = None,
+        handed: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
-        """Return what a layer makes of the residual stream."""
-        values = {"h": h}
+        """Return what a layer makes of the residual stream, and of a tower's values."""
+        values = {**(handed or {}), "h": h}
         for stage in self.stages(layer):
             values |= self.run(stage, layer, values, positions, decoding)
         return values["out"]
@@ -145,15 +158,50 @@ class Chain:
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the logits of tokens from position `first` on, and each layer's output."""
         positions = torch.arange(first, first + len(tokens))
-        values = self.run(self.family.embed, None, {"tokens": tokens}, positions)
+        values, stream = self._through({"tokens": tokens}, positions, decoding)
+        return values["logits"], stream
+
+    def _through(
+        self,
+        start: Mapping[str, Tensor],
+        positions: Tensor,
+        decoding: Decoding | None = None,
+    ) -> tuple[dict[str, Tensor], list[Tensor]]:
+        """Return the values behind the last stage, and each layer's output."""
+        handed = self.handed()
+        values = {**handed, **start}
+        for stage in (self.family.embed, *self.family.entry):
+            values |= self.run(stage, None, values, positions)
         stream = []
         for layer in range(len(self.subject.layers)):
-            h = self.layer(layer, values["h"], positions, decoding)
-            values["h"] = h
+            h = self.layer(layer, values["h"], positions, decoding, handed)
             stream.append(h)
+            values |= {"h": h, f"h{layer}": h}
+            for stage in self.family.joins[layer : layer + 1]:
+                values |= self.run(stage, None, values, positions)
         for stage in self.family.final:
             values |= self.run(stage, None, values, positions)
-        return values["logits"], stream
+        return values, stream
+
+    def handed(self) -> dict[str, Tensor]:
+        """Return what the tower makes for the text, once where nothing is trained."""
+        if self.tower is None:
+            return {}
+        if self._handed and not torch.is_grad_enabled():
+            return self._handed
+        start, positions = self.tower.begins()
+        values, _ = self.tower._through(start, positions)
+        names = [n for one in self.tower.family.final for n in one.writes.split()]
+        self._handed = {name: values[name] for name in names}
+        return self._handed
+
+    def begins(self) -> tuple[dict[str, Tensor], Tensor]:
+        """Return what a tower begins with, and the positions of its rows."""
+        senses = self.subject.senses
+        rows = len(senses.input)
+        if senses.kind == "speech":
+            rows = senses.input.shape[1] // 2
+        return {self.family.embed.reads: senses.input}, torch.arange(rows)
 
 
 def truths(stage: Stage, layer: int | None, seen: Capture) -> dict[str, Tensor]:

@@ -33,7 +33,8 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
         steps = [run.chain.forward(tokens[:PROMPT], 0, decoding)[0]]
         for at in range(PROMPT, PROMPT + run.steps - 1):
             if len(tokens) <= at:
-                tokens = torch.cat((tokens, steps[-1][-1].argmax()[None]))
+                words = run.own.senses.words(steps[-1].shape[1])
+                tokens = torch.cat((tokens, steps[-1][-1, :words].argmax()[None]))
             steps.append(run.chain.forward(tokens[at : at + 1], at, decoding)[0])
         decoded[size] = torch.cat(steps), run.chain.chosen()
     truth, true = run.truth.routed_logits(tokens)

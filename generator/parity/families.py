@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from generator.parity.dense import DENSE
+from generator.parity.encoders import T5, WHISPER
 from generator.parity.hybrids import NEMOTRON_H, QWEN3_NEXT
 from generator.parity.mixtures import MIXTURES
 from generator.parity.recipe import Family
@@ -20,6 +21,7 @@ from generator.parity.stages import (
     OSS_MOE,
 )
 from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_MOE, YARN
+from generator.parity.vision import QWEN3_VL
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(
@@ -104,6 +106,9 @@ FAMILIES: Mapping[str, Family] = {
     ),
     **DENSE,
     **MIXTURES,
+    "qwen3-vl": QWEN3_VL,
+    "whisper": WHISPER,
+    "t5": T5,
     "qwen3-next": QWEN3_NEXT,
     "nemotron-h": NEMOTRON_H,
 }

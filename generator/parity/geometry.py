@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from generator.models.architectures import Architecture
 from generator.models.config import Config, load
 from generator.parity.recipe import Family
 
@@ -50,7 +51,8 @@ def tokens(figures: Mapping[str, Any]) -> int:
 
     Each may go to other experts, of which large ones are read for a second each.
     """
-    if figures.get("moe_intermediate_size", 0) * figures["hidden_size"] > _LARGE_EXPERT:
+    hidden = figures.get("hidden_size", 0)
+    if figures.get("moe_intermediate_size", 0) * hidden > _LARGE_EXPERT:
         return _FEW
     window = figures.get("sliding_window") or 0
     return max(TOKENS, window + 32) if window <= _LONGEST_WINDOW else TOKENS
@@ -65,7 +67,7 @@ def figures_of(
     """
     more = {**family.facts, **family.others.get(config.name, {})}
     # of its family, whatever it calls itself
-    kind = load(family.model).get("model_type")
+    kind = family.facts.get("model_type") or config_of(family).get("model_type")
     figures = {**config.figures, **more, "model_type": kind}
     if geometry == WHOLE:
         figures["max_position_embeddings"] = _POSITIONS
@@ -83,12 +85,26 @@ def figures_of(
     return {key: value for key, value in figures.items() if key not in _DROPPED}
 
 
+def config_of(family: Family) -> Config:
+    """Return the config of the model that stands for a family."""
+    if family.published:
+        return Config(family.model, family.published, Architecture())
+    return load(family.model)
+
+
+def whole_config(family: Family, figures: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the config that transformers needs: around the figures of the text."""
+    if not family.around:
+        return figures
+    return {**family.around, "text_config": dict(figures)}
+
+
 def _small(
     figures: Mapping[str, Any], family: Family, geometry: str
 ) -> Mapping[str, Any]:
     """Return the figures of a small model, by the name of its geometry."""
     small = {**family.tiny, **SIZES[geometry]}
-    if geometry == "wide":
+    if geometry == "wide" and "head_dim" in small:
         small |= {key: figures[key] for key in HEADS if key in figures}
     if "kv_lora_rank" in small:
         # keys and values of every head are made of one latent

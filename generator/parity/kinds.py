@@ -9,7 +9,13 @@ import torch
 from torch.nn import functional
 
 from generator.parity import recurrent
-from generator.parity.attention import attention, latent_attention
+from generator.parity.attention import (
+    attention,
+    biased_attention,
+    latent_attention,
+    whole_attention,
+)
+from generator.parity.senses import IMAGE_AT
 from generator.parity.site import Site
 from generator.parity.subject import dense
 
@@ -54,18 +60,23 @@ def query_norm(site: Site, query_gate: Tensor) -> list[Tensor]:
 def linear(site: Site, x: Tensor) -> list[Tensor]:
     """Multiply by the weights of one or several modules, fused by rows."""
     modules = site.modules
+    # a convolution of patches is a product as well
+    weights = [m.weight.flatten(1) for m in modules]
+    rows, x = len(x), x.reshape(-1, weights[0].shape[1])
     if site.call is None:
-        whole = [functional.linear(x, m.weight, m.bias) for m in modules]
-        return _unpacked(site, whole)
-    fused = torch.cat([m.weight for m in modules])
-    product = site.call(A=x, B=fused)["C"]
-    parts = torch.split(product, [len(m.weight) for m in modules], dim=1)
+        whole = [
+            functional.linear(x, weight, m.bias)
+            for weight, m in zip(weights, modules, strict=True)
+        ]
+        return _unpacked(site, [part.reshape(rows, -1) for part in whole])
+    product = site.call(A=x, B=torch.cat(weights))["C"]
+    parts = torch.split(product, [len(weight) for weight in weights], dim=1)
     biases = [getattr(m, "bias", None) for m in modules]
     whole = [
         part if bias is None else part + bias
         for part, bias in zip(parts, biases, strict=True)
     ]
-    return _unpacked(site, whole)
+    return _unpacked(site, [part.reshape(rows, -1) for part in whole])
 
 
 def _unpacked(site: Site, products: list[Tensor]) -> list[Tensor]:
@@ -92,7 +103,10 @@ def _turned(site: Site, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     if site.call is None:
         query, key = site.subject.turned(q, k, cache, site.positions)
         return query, key
-    found = site.call(q=q, k=k, cos_sin_cache=cache, positions=site.positions)
+    at = site.positions
+    axes = None if site.subject.is_tower else site.subject.axes
+    at = at if axes is None else axes[:, at]
+    found = site.call(q=q, k=k, cos_sin_cache=cache, positions=at)
     turned = found["q_out"], found["k_out"]
     if not site.subject.pairs_neighbours:
         return turned
@@ -111,7 +125,8 @@ def activation(site: Site, gate: Tensor, up: Tensor) -> list[Tensor]:
 
 def _activated(module: Any, x: Tensor) -> Tensor:
     """Return what the activation of an MLP makes of values."""
-    function = getattr(module, "act_fn", None) or module.activation_fn
+    names = ("act_fn", "activation_fn", "act")
+    function = next(getattr(module, of) for of in names if hasattr(module, of))
     activated: Tensor = function(x)
     return activated
 
@@ -213,6 +228,62 @@ def scaled_experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
     return [next(iter(found.values()))]
 
 
+def layer_norm(site: Site, x: Tensor) -> list[Tensor]:
+    """Normalise rows about their mean, with a scale and a bias."""
+    (module,) = site.modules
+    rows = x.reshape(-1, module.weight.numel())
+    if site.call is None:
+        return [module(rows).reshape(x.shape)]
+    weight, bias = module.weight.float(), module.bias.float()
+    found = site.call(hidden_states=rows, weight=weight, bias=bias)
+    return [found["output"].reshape(x.shape)]
+
+
+def plain_activation(site: Site, x: Tensor) -> list[Tensor]:
+    """Activate values by transformers' own function."""
+    (module,) = site.modules or [site.subject.layers[site.layer or 0]]
+    return [_activated(module, x)]
+
+
+def image_places(site: Site, patches: Tensor) -> list[Tensor]:
+    """Add what an image's patches get by their place, which no definition makes."""
+    return [patches + site.subject.senses.places(site.subject.base).to(patches.dtype)]
+
+
+def join(site: Site, h: Tensor, image: Tensor) -> list[Tensor]:
+    """Put an image's rows in the place of the tokens that stand for it."""
+    here, rows = _image_rows(site, h, image)
+    return [torch.where(here[:, None], rows, h)]
+
+
+def join_add(site: Site, h: Tensor, image: Tensor) -> list[Tensor]:
+    """Add an image's rows to those of the tokens that stand for it."""
+    here, rows = _image_rows(site, h, image)
+    return [torch.where(here[:, None], h + rows, h)]
+
+
+def _image_rows(site: Site, h: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which tokens stand for an image, and a row of it for every token."""
+    rows = image.reshape(-1, h.shape[1])
+    at = site.positions - IMAGE_AT
+    here = (at >= 0) & (at < len(rows))
+    return here, rows[at.clamp(0, len(rows) - 1)]
+
+
+def speech_embedding(site: Site, features: Tensor) -> list[Tensor]:
+    """Convolve features twice and add positions, by transformers' own modules."""
+    first, second, places = site.modules
+    x = functional.gelu(first(features[None]))
+    x = functional.gelu(second(x))[0].T
+    return [x + places.weight]
+
+
+def add_places(site: Site, h: Tensor) -> list[Tensor]:
+    """Add a row of a table to each token, by its position."""
+    (module,) = site.modules
+    return [h + module.weight[site.positions]]
+
+
 def softcap(site: Site, logits: Tensor) -> list[Tensor]:
     """Bound the last logits smoothly; no definition does it alone."""
     cap = site.subject.config.final_logit_softcapping
@@ -229,6 +300,15 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "activation": activation,
     "add": add,
     "softcap": softcap,
+    "layer_norm": layer_norm,
+    "plain_activation": plain_activation,
+    "image_places": image_places,
+    "join": join,
+    "join_add": join_add,
+    "speech_embedding": speech_embedding,
+    "add_places": add_places,
+    "whole_attention": whole_attention,
+    "biased_attention": biased_attention,
     "unit_norm": unit_norm,
     "temperature": temperature,
     "scaled_experts": scaled_experts,

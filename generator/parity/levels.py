@@ -50,6 +50,14 @@ class Run:
     steps: int = 128
     lengths: Sequence[int] = (65,)
 
+    def tower(self) -> Run | None:
+        """Return the run of the model's tower, None for a model of text alone."""
+        towers = self.chain.tower, self.truth.tower, self.own.tower
+        chain, truth, tower = towers
+        if chain is None or truth is None or tower is None:
+            return None
+        return Run(chain, truth, tower, self.tokens)
+
     @property
     def is_exact(self) -> bool:
         """Return whether this run computes in float32."""
@@ -67,14 +75,37 @@ def stage(run: Run) -> list[Found]:
 
     Judging ends behind the first value of transformers that is not finite.
     """
-    seen = run.own.capture(run.tokens)
+    found: list[Found] = []
+    handed: dict[str, Tensor] = {}
+    if (tower := run.tower()) is not None:
+        seen = tower.own.capture(run.tokens)
+        found += _stages(tower, seen, {}, *tower.chain.begins())
+        for one in tower.chain.family.final:
+            handed |= truths(one, None, seen)
     at = torch.arange(len(run.tokens))
-    found = [
-        _stage(run, run.chain.family.embed, None, {"tokens": run.tokens}, seen, at)
-    ]
+    seen = run.own.capture(run.tokens)
+    found += _stages(run, seen, handed, {"tokens": run.tokens}, at)
+    flag_odd(found)
+    return found
+
+
+def _stages(
+    run: Run,
+    seen: Capture,
+    handed: dict[str, Tensor],
+    start: dict[str, Tensor],
+    at: Tensor,
+) -> list[Found]:
+    """Return an entry for each stage of the text, or of a tower."""
+    family, found = run.chain.family, list[Found]()
+    values = {**handed, **start}
+    for one in (family.embed, *family.entry):
+        found.append(_stage(run, one, None, values, seen, at))
+        values |= truths(one, None, seen)
+    behind: dict[str, Tensor] = {}
     for layer in range(len(run.own.layers)):
         stages = run.chain.stages(layer)
-        values = {"h": _entering(layer, seen)}
+        values = {**handed, "h": _entering(layer, seen)}
         for one in stages:
             values |= truths(one, layer, seen)
         for one in stages:
@@ -83,12 +114,15 @@ def stage(run: Run) -> list[Found]:
             if entry.get("not_finite"):
                 return found
             found += _roles(run, one, layer, values, at)
-    final = run.chain.family.final
-    values = {"h": seen.values(final[0].at + "<", None)[0]}
+        behind[f"h{layer}"] = behind["h"] = seen.values(".", layer)[0]
+        for one in family.joins[layer : layer + 1]:
+            found.append(_stage(run, one, None, {**handed, **behind}, seen, at))
+    final, values = family.final, {**handed, **behind}
+    if not run.own.is_tower:
+        values["h"] = seen.values(final[0].at + "<", None)[0]
     for one in final:
         found.append(_stage(run, one, None, values, seen, at))
         values |= truths(one, None, seen)
-    flag_odd(found)
     return found
 
 
@@ -159,7 +193,8 @@ def _roles(
         expected = values[one.writes]
         if role == "append":
             expected = torch.cat([values[part] for part in _cached(one)], dim=1)
-        named = name if one.needs == "attention" else f"{one.name}.{name}"
+        is_attention = one.kind in ("attention", "latent_attention")
+        named = name if is_attention else f"{one.name}.{name}"
         entry = {"layer": layer, "stage": named, **_made_by(call)}
         yield entry | _compared(run, one, layer, actual, expected, call)
 
@@ -207,14 +242,29 @@ def order(error: float) -> float:
 
 def layer(run: Run) -> list[Found]:
     """Compare each layer, its stages chained, on transformers' own input."""
+    found: list[Found] = []
+    handed: dict[str, Tensor] = {}
+    if (tower := run.tower()) is not None:
+        _, positions = tower.chain.begins()
+        found += [
+            {**entry, "layer": f"{entry['layer']} of the tower"}
+            for entry in _layers(tower, positions, {})
+        ]
+        seen = tower.own.capture(run.tokens)
+        for one in tower.chain.family.final:
+            handed |= truths(one, None, seen)
+    return found + _layers(run, torch.arange(len(run.tokens)), handed)
+
+
+def _layers(run: Run, positions: Tensor, handed: dict[str, Tensor]) -> list[Found]:
+    """Return an entry for each layer of the text, or of a tower."""
     seen = run.own.capture(run.tokens)
     exact = seen if run.is_exact else run.truth.capture(run.tokens)
-    positions = torch.arange(len(run.tokens))
     found = []
     for index in range(len(run.own.layers)):
         h = _entering(index, seen)
         run.chain.chosen()
-        chained = run.chain.layer(index, h, positions)
+        chained = run.chain.layer(index, h, positions, handed=handed)
         entry: Found = {"layer": index}
         if run.is_exact:
             own = seen.values(".", index)[0]
@@ -234,9 +284,10 @@ def _replayed(
     """Return what a layer of transformers makes of an input, and its experts."""
     arguments = dict(seen.arguments[index])
     args = arguments.pop("args")
-    arguments.pop("hidden_states", None)
+    named = arguments.pop("hidden_states", None)
+    shape = (named if named is not None else args[0]).shape
     with subject.attending(), subject.choosing() as chosen:
-        returned = subject.layers[index](h[None], *args[1:], **arguments)
+        returned = subject.layers[index](h.reshape(shape), *args[1:], **arguments)
     first = returned[0] if isinstance(returned, tuple) else returned
     return first.reshape(len(h), -1), chosen
 

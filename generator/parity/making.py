@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from generator.parity.recipe import Family
 from generator.parity.subject import Subject
 from generator.problems import Failure
 from kernel_judge.inputs.memory import available_bytes
@@ -22,7 +23,9 @@ _LARGE = 1 << 27
 """Elements from which the weights of experts are windows of one matrix."""
 
 
-def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Subject]:
+def make(
+    figures: Mapping[str, Any], weights: Path | None, seed: int, family: Family
+) -> list[Subject]:
     """Return one model in float32 and the same one in bfloat16, on the default device.
 
     The weights are those of a folder, or drawn; both have the same values. Raises
@@ -32,32 +35,34 @@ def make(figures: Mapping[str, Any], weights: Path | None, seed: int) -> list[Su
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
-    half, config = _made(figures, torch.bfloat16, seed, with_windows=weights is None)
+    # some layers draw weights of their own
+    torch.manual_seed(seed)
+    auto, is_drawn = family.auto, weights is None
+    half, config = _made(auto, figures, torch.bfloat16, with_windows=is_drawn)
     if weights is None:
-        whole, _ = _made(figures, torch.float32, seed, with_windows=True)
+        torch.manual_seed(seed)
+        whole, _ = _made(auto, figures, torch.float32, with_windows=True)
         _draw(whole, seed)
     else:
-        whole = _loaded(config, weights)
+        whole = _loaded(auto, config, weights)
     sources = dict(_drawn(whole))
     for name, target in _drawn(half):
         elements(target).copy_(elements(sources[name]))
-    return [Subject(whole), Subject(half)]
+    return [Subject(model, family, seed=seed) for model in (whole, half)]
 
 
 def _made(
-    figures: Mapping[str, Any], dtype: torch.dtype, seed: int, *, with_windows: bool
+    auto: str, figures: Mapping[str, Any], dtype: torch.dtype, *, with_windows: bool
 ) -> tuple[nn.Module, Any]:
     """Return a model of transformers whose weights are not drawn yet, and its config."""
     import transformers
     from transformers.initialization import no_init_weights
 
-    # some layers draw weights of their own
-    torch.manual_seed(seed)
     try:
         config = transformers.AutoConfig.for_model(**figures)
         config._experts_implementation = "eager"
         with no_init_weights(), _Allocating(with_windows=with_windows):
-            model = transformers.AutoModelForCausalLM.from_config(
+            model = getattr(transformers, auto).from_config(
                 config, dtype=dtype, attn_implementation="eager"
             )
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
@@ -143,11 +148,14 @@ def _draw(model: nn.Module, seed: int) -> None:
     Values are those of bfloat16, in float32.
     """
     generator = torch.Generator(torch.empty(0).device).manual_seed(seed)
+    config: Any = model.config
+    is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     for name, value in _drawn(model):
         target = elements(value)
         noise = torch.randn(target.shape, generator=generator)
-        if "embed" in name:
-            drawn = noise * 0.05
+        if "embed" in name or name == "shared.weight":
+            # else what an encoder hands over leaves nothing of a decoder's tokens
+            drawn = noise * (0.3 if is_encoder_decoder else 0.05)
         elif name.endswith("A_log"):
             # states that last for some ten tokens: others hide what is read of them
             drawn = 0.2 * noise - 2.0
@@ -157,10 +165,13 @@ def _draw(model: nn.Module, seed: int) -> None:
         else:
             inputs = value.shape[1] if value.dim() == 2 else value.shape[-1]
             drawn = noise.div_(inputs**0.5)
+            if name.endswith("Attention.q.weight"):
+                # T5 doesn't scale logits: its queries are small instead
+                drawn = drawn * config.d_kv**-0.5
         target.copy_(drawn.bfloat16())
 
 
-def _loaded(config: Any, folder: Path) -> nn.Module:
+def _loaded(auto: str, config: Any, folder: Path) -> nn.Module:
     """Return the model in float32 with a folder's weights.
 
     transformers converts checkpoints that keep each expert by itself. Raises Failure
@@ -172,7 +183,7 @@ def _loaded(config: Any, folder: Path) -> nn.Module:
     if not any(folder.glob("*.safetensors")):
         raise Failure(f"{folder} has no *.safetensors.")
     try:
-        model, said = transformers.AutoModelForCausalLM.from_pretrained(
+        model, said = getattr(transformers, auto).from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,

@@ -12,7 +12,15 @@ from generator.dataset.paths import Discovered
 from generator.models.config import Config, load, names
 from generator.parity.binding import Binder
 from generator.parity.families import FAMILIES
-from generator.parity.geometry import REAL, SETS, WHOLE, figures_of, tokens
+from generator.parity.geometry import (
+    REAL,
+    SETS,
+    WHOLE,
+    config_of,
+    figures_of,
+    tokens,
+    whole_config,
+)
 from generator.parity.process import DTYPES, ask
 from generator.parity.recipe import Family, stages
 from generator.parity.report import Compared
@@ -51,7 +59,7 @@ def family_of(source: str) -> tuple[str, Config]:
     Raises Failure where the architecture has no recipe, with the nearest family.
     """
     if source in FAMILIES:
-        return source, load(FAMILIES[source].model)
+        return source, config_of(FAMILIES[source])
     if not Path(source).is_file() and source not in names():
         known = (*FAMILIES, *names())
         near = get_close_matches(source, known, 1, 0.0)[0]
@@ -61,7 +69,11 @@ def family_of(source: str) -> tuple[str, Config]:
         )
     config = load(source)
     kind = _ALIASES.get(kind := str(config.get("model_type")), kind)
-    kinds = {str(load(f.model).get("model_type")): name for name, f in FAMILIES.items()}
+    kinds = {
+        str(load(f.model).get("model_type")): name
+        for name, f in FAMILIES.items()
+        if not f.published and f.tower is None
+    }
     if kind not in kinds:
         near = kinds[get_close_matches(kind, kinds, 1, 0.0)[0]]
         raise Failure(
@@ -110,12 +122,13 @@ def ask_for(
     family = FAMILIES[name]
     is_given = question.weights is not None
     figures = figures_of(config, family, question.geometry, is_given=is_given)
-    bound = Binder(root, found, config, figures).bind(family)
+    binder = Binder(root, found, config, figures, is_mapped=not family.published)
+    bound = binder.bind(family)
     if question.solution is not None:
         _require(question.solution, config.name, bound)
     return {
         "recipe": asdict(family),
-        "figures": figures,
+        "figures": whole_config(family, figures),
         "bound": {
             key: {role: asdict(one) for role, one in roles.items()}
             for key, roles in bound.items()
@@ -160,6 +173,6 @@ def _names(
     uncovered |= {
         f"{stage.name} ({stage.kind})"
         for _, stage in stages(family)
-        if not stage.needs and stage.kind != "add"
+        if not stage.needs and stage.kind not in ("add", "join", "join_add")
     }
     return sorted(uncovered), sorted({one["name"] for one in every if one["is_there"]})

@@ -53,6 +53,14 @@ class Family:
     `others` are those of other models of the family, where they differ. `real` is
     replaced at real geometry beside the number of layers, one of each type. `untrained`
     are stages whose references write to what gradients need: transformers' own trains.
+
+    Of models that take more than text: `tower` makes of what `senses` names (an image,
+    speech, a source text) the values that its `final` stages write, for stages of the
+    text to read. `base` is the path of the module that has the layers, `layers` its list
+    of them, and `auto` is transformers' class. `entry` stands behind the embedding,
+    `joins` behind the first layers, one each. `published` are figures of a model that
+    comes without a config here: stages name their definitions by them, behind a `=`.
+    `around` are figures of the config around that of the text.
     """
 
     model: str
@@ -65,6 +73,15 @@ class Family:
     untrained: tuple[str, ...] = ()
     embed: Stage = EMBED
     final: tuple[Stage, ...] = FINAL
+    published: Mapping[str, Any] = field(default_factory=dict)
+    auto: str = "AutoModelForCausalLM"
+    base: str = ""
+    layers: str = "layers"
+    around: Mapping[str, Any] = field(default_factory=dict)
+    senses: str = ""
+    entry: tuple[Stage, ...] = ()
+    joins: tuple[Stage, ...] = ()
+    tower: Family | None = None
 
 
 def stages(family: Family) -> list[tuple[str, Stage]]:
@@ -72,7 +89,9 @@ def stages(family: Family) -> list[tuple[str, Stage]]:
     found = [("", family.embed)]
     found += [(kind, stage) for kind, mixer in family.mixers.items() for stage in mixer]
     found += [("", stage) for feed in family.feeds.values() for stage in feed]
-    return found + [("", stage) for stage in family.final]
+    ends = (*family.entry, *family.joins, *family.final)
+    found += [("", stage) for stage in ends]
+    return found + (stages(family.tower) if family.tower else [])
 
 
 def from_plain(value: Mapping[str, Any]) -> Family:
@@ -85,5 +104,7 @@ def from_plain(value: Mapping[str, Any]) -> Family:
     }
     made["untrained"] = tuple(value["untrained"])
     made["embed"] = Stage(**value["embed"])
-    made["final"] = tuple(Stage(**one) for one in value["final"])
+    for part in ("entry", "joins", "final"):
+        made[part] = tuple(Stage(**one) for one in value[part])
+    made["tower"] = from_plain(value["tower"]) if value["tower"] else None
     return Family(**{**value, **made})

@@ -114,7 +114,7 @@ class Site:
     @property
     def attention(self) -> Any:
         """Return the layer's attention module."""
-        path = "self_attn" if self._has("self_attn") else "mixer"
+        path = next(of for of in ("self_attn", "mixer", "attn") if self._has(of))
         return self.subject.module(path, self.layer)
 
     @property

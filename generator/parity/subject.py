@@ -12,6 +12,8 @@ from unittest import mock
 import torch
 from torch import nn
 
+from generator.parity.recipe import Family
+from generator.parity.senses import Senses
 from generator.problems import Failure
 
 Tensor = torch.Tensor
@@ -19,6 +21,7 @@ _FUNCTIONS = {
     "apply_rotary_pos_emb": "rope",
     "apply_rotary_pos_emb_interleave": "rope",
     "apply_rotary_emb": "rope",
+    "apply_rotary_pos_emb_vision": "rope",
     "eager_attention_forward": "attention",
     "causal_conv1d_fn": "convolution",
     "torch_chunk_gated_delta_rule": "recurrence",
@@ -26,6 +29,7 @@ _FUNCTIONS = {
 }
 """Functions of transformers' modules that stages stand for, and their paths."""
 
+_DIGITS = "0123456789"
 _ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router")
 """Where transformers' layers have routers."""
 
@@ -33,12 +37,27 @@ _ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router")
 class Subject:
     """One model of transformers in one dtype."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(
+        self, model: nn.Module, family: Family, *, seed: int = 1, senses: Any = None
+    ) -> None:
+        """Take a model, the family whose layers are its own, and what it gets.
+
+        A tower is a subject of its own, with the `senses` of the text.
+        """
         self.model: Any = model
-        self.config: Any = model.config
+        self.family = family
+        config: Any = model.config
+        self.config: Any = config.get_text_config()
         prefix = str(model.base_model_prefix)
-        self.base: Any = getattr(model, prefix if hasattr(model, prefix) else "model")
-        self.layers: list[Any] = list(self.base.layers)
+        path = family.base or (prefix if hasattr(model, prefix) else "model")
+        self.base: Any = model.get_submodule(path)
+        self.layers: list[Any] = list(getattr(self.base, family.layers))
+        self.is_tower = senses is not None
+        self.seed = seed
+        self.senses: Senses = senses or Senses(family.senses, model, seed)
+        self.tower: Subject | None = None
+        if family.tower is not None:
+            self.tower = Subject(model, family.tower, senses=self.senses)
         self.modeling = sys.modules[type(self.base).__module__]
         self._ropes: dict[str, Tensor] = {}
 
@@ -49,6 +68,8 @@ class Subject:
 
     def kind(self, layer: int) -> str:
         """Return the type of a layer as the config has it, empty where it has none."""
+        if self.is_tower:
+            return ""
         types = getattr(self.config, "layer_types", None)
         return types[layer] if types else ""
 
@@ -61,7 +82,20 @@ class Subject:
             dim = dim or text.hidden_size // text.num_attention_heads
             query, kv = text.num_attention_heads * dim, text.num_key_value_heads * dim
             return list(torch.split(value, [query, kv, kv], dim=1))
+        if name == "qkv":
+            return list(value.chunk(3, dim=1))
         return list(value.chunk(2, dim=1)) if name == "gate_up_proj" else [value]
+
+    @cached_property
+    def axes(self) -> Tensor | None:
+        """Return positions in time, height and width: [3, positions]; None for one."""
+        if self.is_tower or self.senses.kind != "image":
+            return None
+        return self.senses.axes(self.config.max_position_embeddings)
+
+    def called(self, tokens: Tensor) -> Any:
+        """Return what transformers' model returns of a sequence, without a cache."""
+        return self.model(**self.senses.arguments(tokens), use_cache=False)
 
     @property
     def pairs_neighbours(self) -> bool:
@@ -70,6 +104,8 @@ class Subject:
 
     def rope_cache(self, layer: int) -> Tensor:
         """Return cosines and sines of all positions: float32 [positions, rotary_dim]."""
+        if self.is_tower:
+            return self.senses.turns(self.base)
         kind = self.kind(layer)
         rotary = self.base.rotary_emb
         own = getattr(rotary, f"{kind}_inv_freq", None)
@@ -77,6 +113,8 @@ class Subject:
         if key not in self._ropes:
             half = (rotary.inv_freq if own is None else own).numel()
             positions = torch.arange(self.config.max_position_embeddings)[None]
+            if self.axes is not None:
+                positions = positions.expand(3, 1, -1)
             more = (kind,) if own is not None else ()
             pair = rotary(torch.zeros(1, dtype=torch.float32), positions, *more)
             if isinstance(pair, Tensor):
@@ -111,8 +149,9 @@ class Subject:
         return (
             self.model.dtype == torch.float32
             or hasattr(attention, "sinks")
-            # sdpa has no soft cap of the logits
+            # sdpa has no soft cap of the logits, and no bias of positions
             or bool(getattr(attention, "attn_logit_softcapping", None))
+            or self.senses.kind == "source"
         )
 
     @cached_property
@@ -131,7 +170,7 @@ class Subject:
     def routed_logits(self, tokens: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
         """Return the logits of one sequence: [tokens, vocabulary], and its experts."""
         with self.attending(), self.choosing() as chosen:
-            logits: Tensor = self.model(input_ids=tokens[None], use_cache=False).logits
+            logits: Tensor = self.called(tokens).logits
         return logits[0], chosen
 
     def capture(self, tokens: Tensor, *, with_gradients: bool = False) -> Capture:
@@ -139,7 +178,11 @@ class Subject:
 
         With gradients these values get theirs as well, once the loss is derived.
         """
-        found = Capture(len(tokens), self, with_gradients=with_gradients)
+        entering = self.senses.input
+        rows = len(entering) if self.is_tower else len(tokens)
+        if self.senses.kind == "speech" and self.is_tower:
+            rows = entering.shape[1] // 2
+        found = Capture(rows, self, with_gradients=with_gradients)
         with torch.set_grad_enabled(with_gradients), ExitStack() as stack:
             for path, module in self.model.named_modules():
                 hook = module.register_forward_hook(found.hook(path), with_kwargs=True)
@@ -149,9 +192,11 @@ class Subject:
                     found.entering(index), with_kwargs=True
                 )
                 stack.callback(enter.remove)
+                leave = layer.register_forward_hook(found.leaving)
+                stack.callback(leave.remove)
             stack.enter_context(self.attending(found.function))
             chosen = stack.enter_context(self.choosing())
-            returned = self.model(input_ids=tokens[None], use_cache=False)
+            returned = self.called(tokens)
         found.logits = returned.logits[0]
         found.choices = chosen
         prefixes = {id(m): path for path, m in self.model.named_modules()}
@@ -223,6 +268,7 @@ class Capture:
         self.prefixes: list[str] = []
         self.choices: dict[int, Tensor] = {}
         self._layer = -1
+        self._calls: list[str] = []
 
     def hook(self, path: str) -> Callable[..., None]:
         """Return a hook that keeps what the module at a path is given and returns."""
@@ -243,15 +289,23 @@ class Capture:
         """Return a hook that notes the layer, and the arguments it is called with."""
 
         def note(module: nn.Module, args: Any, kwargs: Any) -> None:
-            self._layer = index
+            self._layer, self._calls = index, []
             self.arguments.append({**kwargs, "args": args})
 
         return note
 
+    def leaving(self, *of: Any) -> None:
+        """Note that no layer runs."""
+        self._layer = -1
+
     def function(self, path: str, returned: Any) -> None:
         """Keep what a function returns in the layer that is running."""
         self._watch(returned)
-        self.returned[f"{path}@{self._layer}"] = returned
+        # a decoder attends twice: to itself and to what an encoder made
+        count = sum(key.rstrip(_DIGITS) == path for key in self._calls)
+        name = f"{path}{count + 1}" if count else path
+        self._calls.append(name)
+        self.returned[f"{name}@{self._layer}"] = returned
 
     def _watch(self, *values: Any) -> None:
         """Ask for the gradients of tensors, where they are wanted."""
@@ -280,7 +334,7 @@ class Capture:
             return [self.logits]
         if place == "attention<":
             return [self._rows(v) for v in self.returned[f"{place}@{layer}"]]
-        if place in _FUNCTIONS.values():
+        if place.rstrip(_DIGITS) in _FUNCTIONS.values():
             found = self.returned[f"{place}@{layer}"]
             if place == "convolution" and found is not None:
                 # the only one that has channels before tokens
@@ -309,7 +363,9 @@ class Capture:
         """Return a value as a matrix of one row a token."""
         if value.dim() == 4 and value.shape[1] != self.length:
             value = value.transpose(1, 2)
-        return value.reshape(self.length, -1)
+        # what cross-attention reads has rows of its own
+        is_one = value.dim() == 3 and value.shape[0] == 1
+        return value.reshape(value.shape[1] if is_one else self.length, -1)
 
 
 def _gradient(value: Any) -> Any:

@@ -38,7 +38,7 @@ def train(run: Run, steps: int) -> Found:
     sides are compared with transformers in float32: the chain's error may be twice
     the error of transformers.
     """
-    theirs, ours, truth = (Subject(_copied(s)) for s in (run.own, run.own, run.truth))
+    theirs, ours, truth = (_again(s) for s in (run.own, run.own, run.truth))
     family = run.chain.family
     calls = {
         key: of
@@ -157,14 +157,15 @@ def _trend(losses: list[list[float]]) -> str:
     )
 
 
-def _copied(subject: Subject) -> nn.Module:
+def _again(subject: Subject) -> Subject:
+    """Return a copy of a model that can be trained."""
     model: nn.Module = copy.deepcopy(subject.model)
-    return model.requires_grad_(True)
+    return Subject(model.requires_grad_(True), subject.family, seed=subject.seed)
 
 
 def _by_transformers(subject: Subject, tokens: Tensor) -> Tensor:
     with subject.attending():
-        logits: Tensor = subject.model(input_ids=tokens[None], use_cache=False).logits
+        logits: Tensor = subject.called(tokens).logits
     return logits[0]
 
 

@@ -56,11 +56,13 @@ def _found(request: dict[str, Any]) -> dict[str, Any]:
     if request["threads"]:
         torch.set_num_threads(request["threads"])
     weights = request["weights"] and Path(request["weights"])
-    subjects = make(request["figures"], weights, request["seed"])
+    family = from_plain(request["recipe"])
+    subjects = make(request["figures"], weights, request["seed"], family)
     truth = subjects[0]
     generator = torch.Generator(truth.model.device).manual_seed(request["seed"])
     vocabulary = truth.config.vocab_size
     tokens = torch.randint(vocabulary, (request["tokens"],), generator=generator)
+    tokens = truth.senses.placed(tokens)
     found: dict[str, Any] = {}
     sequence = None
     for name, own in zip(DTYPES, subjects, strict=True):
