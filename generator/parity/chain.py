@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import torch
 
 from generator.parity.calls import Call
+from generator.parity.capture import Capture
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import PAGE_SIZES, Family, Stage
 from generator.parity.site import Pages, Site
-from generator.parity.subject import Capture, Subject
+from generator.parity.subject import Subject
 
 Tensor = torch.Tensor
 Calls = Mapping[str, Mapping[str, Call]]

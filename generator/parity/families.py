@@ -13,6 +13,7 @@ from generator.parity.stages import (
     DEEPSEEK_MOE,
     GEMMA_MIXER,
     GEMMA_MLP,
+    INDEXED_MIXER,
     LATENT_MIXER,
     MIXER,
     MIXER_NORMED,
@@ -21,7 +22,21 @@ from generator.parity.stages import (
     OSS_MOE,
 )
 from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_MOE, YARN
+from generator.parity.unmapped import UNMAPPED
 from generator.parity.vision import QWEN3_VL
+
+_TINY_LATENT = {
+    **TINY_MOE,
+    "num_key_value_heads": 8,
+    "head_dim": 8,
+    "q_lora_rank": 48,
+    "kv_lora_rank": 32,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "n_routed_experts": 32,
+    "first_k_dense_replace": 1,
+}
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(
@@ -79,18 +94,7 @@ FAMILIES: Mapping[str, Family] = {
         "deepseek-v3",
         {"": LATENT_MIXER},
         {"dense": MLP, "moe": DEEPSEEK_MOE},
-        {
-            **TINY_MOE,
-            "num_key_value_heads": 8,
-            "head_dim": 8,
-            "q_lora_rank": 48,
-            "kv_lora_rank": 32,
-            "qk_nope_head_dim": 16,
-            "qk_rope_head_dim": 8,
-            "v_head_dim": 16,
-            "n_routed_experts": 32,
-            "first_k_dense_replace": 1,
-        },
+        _TINY_LATENT,
         {
             "routed_scaling_factor": 2.5,
             "norm_topk_prob": True,
@@ -106,9 +110,23 @@ FAMILIES: Mapping[str, Family] = {
     ),
     **DENSE,
     **MIXTURES,
+    **UNMAPPED,
     "qwen3-vl": QWEN3_VL,
     "whisper": WHISPER,
     "t5": T5,
+    "deepseek-v3.2": Family(
+        "deepseek-v3.2",
+        {"": INDEXED_MIXER},
+        {"dense": MLP, "moe": DEEPSEEK_MOE},
+        _TINY_LATENT,
+        {
+            "routed_scaling_factor": 2.5,
+            "norm_topk_prob": True,
+            "rope_interleave": True,
+            "rope_parameters": YARN,
+        },
+        real={"num_hidden_layers": 2, "first_k_dense_replace": 1},
+    ),
     "qwen3-next": QWEN3_NEXT,
     "nemotron-h": NEMOTRON_H,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,9 +16,10 @@ from generator.parity.attention import (
     latent_attention,
     whole_attention,
 )
+from generator.parity.capture import chosen_keys, dense
 from generator.parity.senses import IMAGE_AT
 from generator.parity.site import Site
-from generator.parity.subject import dense
+from generator.problems import Failure
 
 Tensor = torch.Tensor
 
@@ -284,6 +286,33 @@ def add_places(site: Site, h: Tensor) -> list[Tensor]:
     return [h + module.weight[site.positions]]
 
 
+def indexer(site: Site, x: Tensor, query: Tensor) -> list[Tensor]:
+    """Choose keys by transformers' own module: the dataset's indexers take float8.
+
+    Raises Failure where there are more than it keeps: no recipe attends to a part.
+    """
+    (module,) = site.modules
+    x = _with_earlier(site, "index_x", x)
+    query = _with_earlier(site, "index_q", query)
+    count = len(x)
+    if count > module.index_topk:
+        raise Failure(f"{count} tokens: the recipe is for {module.index_topk} at most.")
+    at = torch.arange(count)
+    later = torch.zeros(count, count).masked_fill(at[None] > at[:, None], -math.inf)
+    pair = site.subject.base.rotary_emb(x, at[None])
+    keys = module(x[None], query[None], pair, later[None].to(x.dtype), at[None])[0]
+    chosen = chosen_keys(keys, site.subject.config, 0)
+    return [chosen[-len(site.positions) :]]
+
+
+def _with_earlier(site: Site, name: str, rows: Tensor) -> Tensor:
+    """Return rows behind those of earlier tokens, which are kept in decoding."""
+    earlier = site.state(name)
+    every = rows if earlier is None else torch.cat((earlier, rows))
+    site.keep(name, every)
+    return every
+
+
 def softcap(site: Site, logits: Tensor) -> list[Tensor]:
     """Bound the last logits smoothly; no definition does it alone."""
     cap = site.subject.config.final_logit_softcapping
@@ -300,6 +329,7 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "activation": activation,
     "add": add,
     "softcap": softcap,
+    "indexer": indexer,
     "layer_norm": layer_norm,
     "plain_activation": plain_activation,
     "image_places": image_places,

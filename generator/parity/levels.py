@@ -25,10 +25,11 @@ from generator.parity.bounds import (
     worst_row,
 )
 from generator.parity.calls import Call, Kernel, Sharded, Solution
+from generator.parity.capture import Capture
 from generator.parity.chain import Chain, truths
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import Stage
-from generator.parity.subject import Capture, Subject
+from generator.parity.subject import Subject
 
 Tensor = torch.Tensor
 Found = dict[str, Any]

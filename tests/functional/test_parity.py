@@ -28,9 +28,10 @@ HYBRID = ("qwen3-next", "nemotron-h")
 LIKE_LLAMA = ("mistral", "qwen2", "phi3", "gemma2")
 MIXED = ("mixtral", "glm4-moe", "minimax-m2", "llama4")
 TOWERS = ("qwen3-vl", "whisper", "t5")
+UNMAPPED = ("smollm3", "seed-oss", "olmo2", "arcee", "hunyuan")
 FAMILIES = (
-    *(*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3"),
-    *(*HYBRID, *LIKE_LLAMA, *MIXED, *TOWERS),
+    *(*DENSE, "qwen3-moe", "gpt-oss", "deepseek-v3", "deepseek-v3.2"),
+    *(*HYBRID, *LIKE_LLAMA, *MIXED, *TOWERS, *UNMAPPED),
 )
 QUICK = ("stage", "layer", "forward", "decode")
 STEPS = 5

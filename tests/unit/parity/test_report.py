@@ -10,10 +10,10 @@ import torch
 
 from generator.parity import making
 from generator.parity.bounds import nmse, worst_row
+from generator.parity.capture import dense
 from generator.parity.levels import flag_odd
 from generator.parity.page import page
 from generator.parity.report import Compared, parity_report
-from generator.parity.subject import dense
 from generator.problems import Failure
 from generator.reports import printed
 from generator.reports.report import Status
