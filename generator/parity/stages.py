@@ -155,7 +155,7 @@ LATENT_MIXER = (
 
 # DeepSeek-V3.2: an indexer chooses keys, of which short sequences have too few to choose
 INDEXED_MIXER = (
-    *LATENT_MIXER[:5],
+    *LATENT_MIXER[:3],
     Stage("indexer", "indexer", "x q_an", "chosen", "self_attn.indexer", "", "keys"),
-    *LATENT_MIXER[5:],
+    *LATENT_MIXER[3:],
 )
