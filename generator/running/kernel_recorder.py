@@ -17,8 +17,8 @@ from kernel_judge.inputs.memory import shortage, tensor_bytes
 from kernel_judge.inputs.trial import PROVIDER_SEED, Trial, as_tuple
 from kernel_judge.recording.fingerprint import (
     case_value,
-    input_hashes,
     interface_hash,
+    recorded_hashes,
     source_hash,
 )
 from kernel_judge.recording.recording_file import Recording, Tensors
@@ -177,7 +177,7 @@ def _described(trial: Trial) -> dict[str, Any]:
     return {
         **case_value(trial.case),
         "stream": [trial.definition.name, trial.case.name],
-        "inputs": input_hashes(trial.inputs),
+        "inputs": recorded_hashes(trial.inputs),
     }
 
 

@@ -28,6 +28,11 @@ def input_hashes(inputs: Mapping[str, Any]) -> dict[str, str]:
         return dict(zip(inputs, pool.map(_sha256, inputs.values()), strict=True))
 
 
+def recorded_hashes(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return of the hash of each input what a recording keeps: 32 of its 64 digits."""
+    return {name: digits[:32] for name, digits in input_hashes(inputs).items()}
+
+
 def _sha256(value: Any) -> str:
     if isinstance(value, Tiled):
         # its stream and its shape say all of its bytes, which may be 64 GB

@@ -6,7 +6,9 @@ one metadata entry, JSON, says how each tensor came about:
     sha256       of the JSON of `body` and of the bytes of all tensors
     body
       definition, op_type, interface (a hash)
-      cases        name → size, axes, params, stream (its key), inputs (name → SHA-256)
+      cases        name → size, axes, params, stream (its key), inputs (name → half a SHA-256)
+      same         name of a tensor → that of another, which has its dtype, shape and bits
+                   and alone is stored; where there are such
       recordings   label → provider, backend, symbol, route, versions, gpu, sm, date,
                    make_inputs (a hash), seed, `not_given` where the kernel
                    returns less than the interface has: these outputs; and
@@ -90,14 +92,33 @@ def pack(recording: Recording) -> bytes:
     """Return the bytes of a recording's file; the same recording gives the same."""
     from safetensors.torch import save
 
-    tensors = {name: t.contiguous() for name, t in recording.tensors.items()}
-    body = json.dumps(recording.body, separators=(",", ":"))
+    tensors, same = _distinct(recording.tensors)
+    whole = {**recording.body, **({"same": same} if same else {})}
+    body = json.dumps(whole, separators=(",", ":"))
     bare = save(tensors)
     data = bare[8 + int.from_bytes(bare[:8], "little") :]
     # the data is the same with metadata before it
     text = f'{{"sha256":"{_digest(body, data)}","body":{body}}}'
     packed: bytes = save(tensors, {_KEY: text})
     return packed
+
+
+def _distinct(tensors: Tensors) -> tuple[Tensors, dict[str, str]]:
+    """Return tensors without those that others equal, and which these others are."""
+    import torch
+
+    stored: Tensors = {}
+    same: dict[str, str] = {}
+    first: dict[tuple[object, ...], str] = {}
+    for name, tensor in sorted(tensors.items()):
+        row = tensor.contiguous()
+        data = row.reshape(-1).view(torch.uint8).numpy().tobytes()
+        key = (row.dtype, row.shape, hashlib.sha256(data).digest())
+        if first.setdefault(key, name) == name:
+            stored[name] = row
+        else:
+            same[name] = first[key]
+    return stored, same
 
 
 def read(path: Path) -> Recording:
@@ -118,7 +139,9 @@ def read(path: Path) -> Recording:
     if _digest(text, data) != announced:
         raise Damaged(path, "is damaged: its SHA-256 is not the one it announces")
     _check_names(path, body, header)
-    return Recording(body, load(content))
+    tensors = load(content)
+    tensors |= {name: tensors[other] for name, other in body.pop("same", {}).items()}
+    return Recording(body, tensors)
 
 
 def read_description(path: Path) -> dict[str, Any]:
@@ -195,6 +218,7 @@ def _description(path: Path, header: Mapping[str, Any]) -> tuple[dict[str, Any],
         body, announced = value["body"], value["sha256"]
         _expected_names(body)
         assert isinstance(body["interface"], str)
+        assert all(isinstance(name, str) for name in body.get("same", {}).values())
         assert all(isinstance(c["inputs"], dict) for c in body["cases"].values())
     except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
         raise Damaged(path, "is no recording: it has no description") from error
@@ -223,14 +247,16 @@ def _expected_names(body: Mapping[str, Any]) -> dict[str, int | None]:
 def _check_names(
     path: Path, body: Mapping[str, Any], header: Mapping[str, Any]
 ) -> None:
-    expected = _expected_names(body)
+    expected, same = _expected_names(body), body.get("same", {})
     present = set(header) - {"__metadata__"}
     for word, names in (
-        ("lacks", set(expected) - present),
-        ("has foreign", present - set(expected)),
+        ("lacks", {same.get(name, name) for name in expected} - present),
+        ("has foreign", (present | set(same)) - set(expected)),
+        ("has twice", present & set(same)),
     ):
         if names:
             raise Damaged(path, f"is damaged: it {word} tensors: {min(names)[:120]!r}")
     for name, elements in expected.items():
-        if elements is not None and header[name]["shape"] != [elements]:
+        stored = header[same.get(name, name)]
+        if elements is not None and stored["shape"] != [elements]:
             raise Damaged(path, f"is damaged: {name[:120]!r} is not [{elements}]")

@@ -14,7 +14,11 @@ from kernel_judge.checked import Defect
 from kernel_judge.definition import Case
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.recording import positions
-from kernel_judge.recording.fingerprint import case_value, input_hashes, interface_hash
+from kernel_judge.recording.fingerprint import (
+    case_value,
+    interface_hash,
+    recorded_hashes,
+)
 from kernel_judge.recording.recording_file import (
     FOLDER,
     Recording,
@@ -67,7 +71,7 @@ def staleness(subject: Subject, body: Mapping[str, Any], trial: Trial) -> str | 
         return None
     if any(recorded[key] != value for key, value in case_value(trial.case).items()):
         return f"the case {trial.case.name!r} has changed"
-    now = input_hashes(trial.inputs)
+    now = recorded_hashes(trial.inputs)
     changed = [name for name in now if recorded["inputs"].get(name) != now[name]]
     if changed or len(now) != len(recorded["inputs"]):
         return f"{trial.case.name}: the inputs {', '.join(changed)} have other bytes"

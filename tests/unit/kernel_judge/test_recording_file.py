@@ -214,3 +214,60 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path, what, reads):
         path.symlink_to("/dev/zero")
     with pytest.raises(Damaged, match="no regular file"):
         reads(path)
+
+
+def twice():
+    """Return a recording of two kernels that answered with the same bits."""
+    one = example()
+    other = LABEL.replace("fa2", "fa3")
+    tensors = {n.replace(LABEL, other): t.clone() for n, t in one.tensors.items()}
+    body = json.loads(json.dumps(one.body).replace(LABEL, other))
+    recordings = {**one.body["recordings"], **body["recordings"]}
+    return Recording({**one.body, "recordings": recordings}, {**one.tensors, **tensors})
+
+
+def test_what_two_kernels_returned_alike_is_stored_once(tmp_path):
+    once, path = tmp_path / "once", tmp_path / "twice"
+    write(once, example())
+    write(path, twice())
+    data = [len(p.read_bytes()) - _header(p) for p in (once, path)]
+    assert data[0] == data[1]
+    found = read(path)
+    assert found.body == twice().body
+    for name, tensor in twice().tensors.items():
+        assert found.tensors[name].dtype == tensor.dtype
+        assert torch.equal(found.tensors[name].double(), tensor.double())
+    assert pack(found) == path.read_bytes()
+
+
+def _header(path):
+    return struct.unpack("<Q", path.read_bytes()[:8])[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("fa3@0.6@H200/lse", "fa4@0.6@H200/lse", "lacks tensors"),
+        ("fa2@0.6@H200/output", "fa2@0.6@H200/outpus", "lacks tensors"),
+        (':\\"one', ':\\"two', "lacks tensors"),
+    ],
+)
+def test_a_tensor_that_is_the_same_as_none_is_refused(tmp_path, old, new, why):
+    path = tmp_path / "twice"
+    write(path, twice())
+    content = path.read_bytes()
+    length = 8 + _header(path)
+    begin = content.index(b'\\"same\\"')
+    part = content[begin:length].decode()
+    assert old in part
+    body = content[8:begin].decode() + part.replace(old, new, 1)
+    header = json.loads(body)
+    text = json.loads(header["__metadata__"]["ground_truth"])
+    inner = json.dumps(text["body"], separators=(",", ":"))
+    digest = recording._digest(inner, content[length:])
+    header["__metadata__"]["ground_truth"] = json.dumps(
+        {"sha256": digest, "body": text["body"]}
+    )
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + content[length:])
+    assert why in refusal(path)

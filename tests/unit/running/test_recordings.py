@@ -16,7 +16,7 @@ from tests.builders import ROOT
 
 REASONS = json.loads((ROOT / FOLDER / "unrecorded.json").read_text("utf-8"))
 FILES = sorted((ROOT / FOLDER).rglob(f"*{SUFFIX}"))
-MAX_BYTES = 44 * 10**6
+MAX_BYTES = 40 * 10**6
 recorded = pytest.mark.skipif(not FILES, reason="nothing is recorded yet")
 
 
