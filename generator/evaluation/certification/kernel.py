@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.rival import kernels
 from generator.rules.load import load_file
@@ -39,23 +41,62 @@ class Kernel(Solution):
 def adapted(
     root: Path, file: DatasetFile, call: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a kernel that returns the outputs alone, and fills inputs in place."""
+    """Return a kernel that returns the outputs alone, and fills inputs in place.
+
+    An output that lies in an input, as of a fused addition and norm, is copied, and that
+    input is as it was again: the definition has both apart.
+    """
     definition, _ = load_file(root, file)
     assert definition is not None
     subject = subject_of(definition)
     names = list(subject.interface.input_specs)
     count = len(subject.interface.output_specs)
+    # the inputs in which outputs lie: known once it was called
+    known: list[str] | None = None
 
     def run(*given: Any) -> Any:
+        nonlocal known
         inputs = dict(zip(names, given, strict=True))
         filled = subject.filled(inputs)
+        tensors = [n for n in names if _is_tensor(inputs[n]) and n not in filled]
+        before = {n: inputs[n].clone() for n in (tensors if known is None else known)}
         returned = as_tuple(call(*given))
         for name, value in zip(filled, returned[count:], strict=True):
             if value is not inputs[name]:
                 inputs[name].copy_(value)
-        return returned[0] if count == 1 else returned[:count]
+        overlaps = [
+            {n for n in before if _overlap(inputs[n], value)}
+            for value in returned[:count]
+        ]
+        known = [n for n in before if any(n in inside for inside in overlaps)]
+        outputs = tuple(
+            value.clone() if inside else value
+            for value, inside in zip(returned[:count], overlaps, strict=True)
+        )
+        for name in known:
+            inputs[name].copy_(before[name])
+        return outputs[0] if count == 1 else outputs
 
     return run
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _overlap(first: torch.Tensor, second: Any) -> bool:
+    """Return whether two tensors reach the same memory; all arguments lie in one buffer."""
+    if not _is_tensor(second) or not first.numel() or not second.numel():
+        return False
+    spans = [(t.data_ptr(), t.data_ptr() + _extent(t)) for t in (first, second)]
+    return spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """Return the bytes from a tensor's first element to the end of its last."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = sum((length - 1) * step for length, step in steps)
+    return (last + 1) * tensor.element_size()
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from generator.reports import printed
 from generator.rules.basis import basis_in
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
+from kernel_judge.inputs.trial import as_tuple, same_bits
 from tests.builders import ROOT, resized_json, write_dataset
 
 GEMM = "gemm_n128_k128"
@@ -98,6 +99,37 @@ def test_outputs_that_a_kernel_fills_are_filled_and_left_out():
     returned = run(*inputs.values())
     assert returned == (0 if count == 1 else tuple(range(count)))
     assert all((inputs[name] == 2.0).all() for name in filled)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_output_that_is_an_input_is_a_copy_and_the_input_is_as_it_was(calls):
+    name = "fused_add_rmsnorm_h4096"
+    file = next(f for f in discover_definitions(ROOT).files if f.name == name)
+    subject = subject_of(load_file(ROOT, file)[0])
+    case = next(c for c in subject.cases(("small",)) if c.axes["batch_size"] > 1)
+    inputs = subject.trial(case).inputs
+    expected = as_tuple(subject.run(*inputs.values()))
+
+    def in_place(x, residual, weight):
+        # as FlashInfer's: both are written to, and both are returned
+        outputs = as_tuple(subject.run(x.clone(), residual.clone(), weight))
+        for place, value in zip((x, residual), outputs, strict=False):
+            place.copy_(value)
+        return (x, residual)[: len(outputs)]
+
+    run = adapted(ROOT, file, in_place)
+    for _ in range(calls):
+        # one buffer has all arguments, as the judge's has, with rows apart
+        wide = torch.zeros(3, case.axes["batch_size"], 4096 + 32, dtype=torch.bfloat16)
+        given = [wide[0, :, 16:-16], wide[1, :, 16:-16], wide[2, 0, 16:-16]]
+        for place, value in zip(given, inputs.values(), strict=True):
+            place.copy_(value)
+        before = wide.clone()
+        returned = as_tuple(run(*given))
+        assert all(map(same_bits, returned, expected))
+        assert same_bits(wide, before)
+        wide.fill_(7.0)
+        assert all(map(same_bits, returned, expected)), "an output lies in an input"
 
 
 def certified(root: Path, **kernels: dict[str, Any]) -> Certified:
