@@ -123,6 +123,16 @@ class ReferenceTests:
         """`run()` does not write to its inputs, but for those that it is to fill."""
         _settle(checks.inputs_unmodified(self.subject(), trial))
 
+    def test_strided_inputs(
+        self, trial: Trial, record_property: RecordProperty
+    ) -> None:
+        """Views of wider buffers give the same, and nothing between is written to."""
+        _settle(checks.strided_inputs(self.subject(), trial), record_property)
+
+    def test_matches_cpu(self, trial: Trial, record_property: RecordProperty) -> None:
+        """`run()` returns on a CPU what it does on the GPU."""
+        _settle(checks.matches_cpu(self.subject(), trial), record_property)
+
     def _match(
         self,
         trial: Trial,

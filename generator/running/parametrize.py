@@ -26,6 +26,10 @@ from kernel_judge.subject import Subject
 SLOW_BYTES = 9 * 2**29
 
 
+_SMALL = ("test_strided_inputs", "test_matches_cpu")
+"""Tests of small cases alone: what they would show in others shows there."""
+
+
 def spread(
     metafunc: pytest.Metafunc,
     cls: type[ReferenceTests],
@@ -63,7 +67,10 @@ def _spread(
 ) -> None:
     subject = cls.subject()
     cases = subject.cases(sizes)
-    if metafunc.function.__name__.startswith("test_matches_"):
+    name = metafunc.function.__name__
+    if name in _SMALL:
+        cases = [case for case in cases if case.size == "small"] or cases[:1]
+    elif name.startswith("test_matches_"):
         cases += subject.cases((LIMITS,)) if "medium" in sizes else []
         cases += workloads.of(subject)
     with_backend = "backend" in metafunc.fixturenames
@@ -71,19 +78,22 @@ def _spread(
         obstacle = Obstacle(Kind.NO_CASE, f"no case is {' or '.join(sizes)}")
         params = [_skipped(obstacle, "no-case", *([None] if with_backend else []))]
     elif with_backend:
-        provider = metafunc.function.__name__.removeprefix("test_matches_")
+        provider = name.removeprefix("test_matches_")
         params = _over_backends(subject, provider, cases, device)
     elif "relation" in metafunc.fixturenames:
         _spread_relations(metafunc, cls, sizes, seeds)
         return
-    elif metafunc.function.__name__ == "test_ground_truths_agree":
+    elif name == "test_ground_truths_agree":
         usable = usable_sources(subject, device)
         params = (
             [_case(subject, case) for case in cases]
             if len(usable) > 1
             else [_skipped(too_few(usable), "unavailable")]
         )
-    elif metafunc.function.__name__ == "test_matches_recorded":
+    elif name == "test_matches_cpu" and device.type != "cuda":
+        obstacle = Obstacle(Kind.NEEDS_CUDA, "it compares a GPU with the CPU")
+        params = [_skipped(obstacle, "unavailable")]
+    elif name == "test_matches_recorded":
         params = _over_recorded(subject, cases, recordings)
     else:
         params = [_case(subject, case) for case in cases]

@@ -14,8 +14,10 @@ from kernel_judge.checks.outputs import (
     contract,
     determinism,
     inputs_unmodified,
+    matches_cpu,
     output_dtype,
     output_shape,
+    strided_inputs,
 )
 from kernel_judge.checks.recorded import recorded
 from kernel_judge.checks.related import metamorphic
@@ -35,6 +37,7 @@ CHECKS: Mapping[str, Check] = {
     "test_matches_oracle": oracle,
     "test_inputs_unmodified": inputs_unmodified,
     "test_determinism": determinism,
+    "test_strided_inputs": strided_inputs,
 }
 """The checks that need a subject and a trial alone, by the name of their test."""
 
@@ -46,9 +49,11 @@ __all__ = [
     "ground_truth",
     "ground_truths_agree",
     "inputs_unmodified",
+    "matches_cpu",
     "metamorphic",
     "oracle",
     "output_dtype",
     "output_shape",
     "recorded",
+    "strided_inputs",
 ]

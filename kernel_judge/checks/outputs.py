@@ -5,11 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
+import torch
+
 from kernel_judge.checked import Compared, Defect, check
+from kernel_judge.checks.pairs import Pair, compared, pairs, results
+from kernel_judge.comparison.policy import Repeating
+from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.memory import dtype_of, shape_of
-from kernel_judge.inputs.trial import Trial, same_bits
+from kernel_judge.inputs.trial import Trial, as_tuple, same_bits, seed
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
+from kernel_judge.source_names import METAMORPHIC
 from kernel_judge.subject import Subject
 
 
@@ -85,3 +91,49 @@ def inputs_unmodified(subject: Subject, trial: Trial) -> Iterator[Compared]:
     if names:
         raise Defect(f"run() writes to {', '.join(names)}")
     yield from ()
+
+
+@check
+def strided_inputs(subject: Subject, trial: Trial) -> Iterator[Compared]:
+    """On views of wider buffers `run()` returns the same, and writes to nothing between.
+
+    That is the same bits on a CPU; on a GPU, where cuBLAS chooses by alignment, what is
+    within the tolerances. Skipped where `run()` raises on views.
+    """
+    expected = (*trial.outputs, *(trial.after(n) for n in trial.modified_inputs))
+    try:
+        returned, wrote = trial.on_views()
+    except (RuntimeError, ValueError) as error:
+        kind = type(error).__name__
+        skip(Kind.NO_CASE, f"run() takes no views: {kind}: {error}")
+    if wrote:
+        raise Defect(f"run() writes beside the rows of {', '.join(wrote)}")
+    names = [*subject.interface.output_specs, *trial.modified_inputs]
+    if not len(names) == len(returned) == len(expected):
+        raise Defect(f"on views run() returned {len(returned)} values")
+    for name, first, second in zip(names, expected, returned, strict=True):
+        if trial.device.type == "cpu":
+            if not same_bits(first, second):
+                raise Defect(f"{name} differs where the inputs are views")
+        else:
+            pair = Pair(name, second, first, f"{METAMORPHIC}strided")
+            yield compared(subject, trial, pair)
+
+
+@check
+def matches_cpu(subject: Subject, trial: Trial) -> Iterator[Compared]:
+    """On a CPU `run()` returns what it does on the GPU, within the tolerances.
+
+    Skipped without a GPU, and where it draws samples, which a GPU draws otherwise.
+    """
+    if trial.device.type != "cuda":
+        skip(Kind.NEEDS_CUDA, f"it runs on {trial.device.type} alone")
+    if any(isinstance(p, Repeating) for p in subject.op.policies.values()):
+        skip(Kind.NO_CASE, "it draws samples, and a GPU draws others")
+    inputs = {name: fresh(v, torch.device("cpu")) for name, v in trial.inputs.items()}
+    seed(trial.run_seed)
+    expected = as_tuple(subject.run(*inputs.values()))
+    expected += tuple(inputs[name] for name in subject.filled(trial.inputs))
+    source = f"{METAMORPHIC}cpu"
+    for pair in pairs(subject, trial, results(subject, trial), expected, source):
+        yield compared(subject, trial, pair)

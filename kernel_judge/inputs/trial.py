@@ -15,6 +15,7 @@ from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs.cpu_limit import cpu_limit
 from kernel_judge.inputs.lazy_weights import Tiled, fresh, lazy
 from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.views import can_be_wider, is_poison_around, view_of_wider
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
 
@@ -196,6 +197,21 @@ class Trial:
         """Call `run()` once more on a fresh copy of the inputs, from the same seed."""
         seed(self.run_seed)
         return as_tuple(self._run(*self._run_inputs().values()))
+
+    def on_views(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Call `run()` on views of wider buffers, from the same seed as the first time.
+
+        Return its outputs, with the inputs that it filled behind them, and the names of
+        the inputs beside which it wrote: what lies between their rows is poison.
+        """
+        given = self._run_inputs()
+        views = {n: view_of_wider(v) for n, v in given.items() if can_be_wider(v)}
+        given |= views
+        seed(self.run_seed)
+        outputs = as_tuple(self._run(*given.values()))
+        written = (given[name] for name in self.modified_inputs)
+        beside = (name for name, view in views.items() if not is_poison_around(view))
+        return (*outputs, *written), tuple(beside)
 
     @cached_property
     def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:

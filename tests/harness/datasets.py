@@ -45,6 +45,7 @@ EVERY_CALL = {
     "test_matches_oracle",
     "test_determinism",
     "test_inputs_unmodified",
+    "test_strided_inputs",
     "test_metamorphic",
 }
 _RETURN = "return (x * inverse_rms * weight.float()).to(hidden_states.dtype)"
@@ -70,6 +71,16 @@ NORM_FAULTS: dict[str, tuple[str, str, set[str]]] = {
         _RETURN,
         f"{_KEPT}\n    hidden_states.fill_(1.5)\n    return output",
         {"test_inputs_unmodified"},
+    ),
+    # it finds the rows of a slice where those of a contiguous tensor would be
+    "takes_rows_for_contiguous": (
+        _RUN,
+        (
+            "rows, length = hidden_states.shape\n"
+            "    packed = hidden_states.as_strided((rows, length), (length, 1))\n"
+            f"    {_RUN.replace('hidden_states', 'packed')}"
+        ),
+        {"test_strided_inputs"},
     ),
     # every second call is off by an ulp: the first one agrees with the oracle
     "second_call_differs": (

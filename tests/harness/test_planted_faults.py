@@ -20,6 +20,7 @@ TESTS = {
     "test_matches_oracle",
     "test_determinism",
     "test_inputs_unmodified",
+    "test_strided_inputs",
     "test_metamorphic",
 }
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.conditions.asking import Asking, Skipped
+from generator.evaluation.conditions.asking import Asking
 from generator.evaluation.conditions.condition import BROKEN, HOLDS, Condition
 from generator.evaluation.rounds import Round
 from generator.ops.row_relations import taken
 from kernel_judge.checks.related import related_calls
+from kernel_judge.comparison.policy import Repeating
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.trial import Inputs, same_bits
 from kernel_judge.relation import Relation
@@ -25,7 +26,8 @@ from kernel_judge.relation import Relation
 REPEATS, ALONE, PLACE = "repeats", "alone", "place"
 NEIGHBOURS, SIZES, PAGES = "neighbours", "sizes", "pages"
 COLUMNS = (REPEATS, ALONE, PLACE, NEIGHBOURS, SIZES, PAGES)
-"""Twice; a row by itself, elsewhere, beside others; n rows, and 32n; on other pages."""
+"""Twice, a sampler from one seed; a row by itself, elsewhere, beside others; n rows, and
+32n; on other pages."""
 _RELATIONS = {
     ALONE: ("batch-in-two", "rows-in-two", "tokens-in-two", "segment-in-two"),
     PLACE: (
@@ -60,9 +62,9 @@ def batch(asking: Asking) -> Condition:
     for slot in (0, 1):
         again = asking.called(one, seed=seed, slot=slot)
         note(REPEATS, _difference(again, whole))
-    if one.calls() > 1:
-        raise Skipped("what it draws for a row depends on the row's place")
-    relations = _relations(one)
+    # what a sampler draws for a row depends on the row's place: it has one column
+    draws = any(isinstance(p, Repeating) for p in one.subject.op.policies.values())
+    relations = () if draws else _relations(one)
     axis = rows_axis(one, relations)
     if axis is not None and one.case.axes[axis] > 1:
         _of_rows(asking, one, axis, seed, note)

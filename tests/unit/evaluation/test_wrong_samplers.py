@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import torch
 
+from generator.evaluation.conditions.asking import Asking
+from generator.evaluation.conditions.batch import COLUMNS, batch
+from generator.evaluation.conditions.condition import BROKEN, HOLDS
 from generator.evaluation.rounds import Asked, rounds_of
 from tests.builders import CPU, loaded
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
@@ -203,3 +206,23 @@ def test_a_wrong_filtered_sampler_is_refused(sampler: Any) -> None:
 
 def test_an_honest_filtered_sampler_passes() -> None:
     assert verdict(TOP_K, filtered(honest)) == ""
+
+
+_SECOND_STREAM = torch.Generator().manual_seed(3)
+
+
+def seeded_by_itself(probs):
+    u = torch.rand(len(probs), dtype=torch.float64, generator=_SECOND_STREAM)
+    return inverse(probs, u)
+
+
+@pytest.mark.parametrize(
+    ("run", "column"), [(honest_in_float32, "yes"), (seeded_by_itself, "no")]
+)
+def test_a_sampler_is_asked_for_the_tokens_of_one_seed(run, column):
+    session: Any = InProcess(run)
+    asking = Asking(session, asked(PLAIN), CPU, False, SECRET, lambda: session, 0.0)
+    found = batch(asking)
+    others = dict.fromkeys(COLUMNS[1:], "-")
+    assert found.details == {"repeats": column, **others}
+    assert found.verdict == {"yes": HOLDS, "no": BROKEN}[column]
