@@ -37,6 +37,9 @@ def _of_scales(name: str, rows: bool, columns: bool) -> dict[str, Change]:
     found: dict[str, Change] = {
         f"{name} missing": lambda i: {name: torch.full_like(i[name], i[name].mean())},
         f"{name} inverted": lambda i: {name: i[name].mean() ** 2 / i[name]},
+        f"{name} right for the upper 4 exponents alone": lambda i: {
+            name: i[name].clamp(min=float(i[name].max()) / 16)
+        },
     }
     if columns:
         found[f"{name} of the next block of K"] = lambda i: {name: shifted(i[name], 1)}
@@ -76,6 +79,9 @@ def _batched(definition: Definition) -> tuple[DomainMutant, ...]:
         "scale of A missing": lambda i: {"A_scale": 1.0},
         "scale of B missing": lambda i: {"B_scale": 1.0},
         "scale of A inverted": lambda i: {"A_scale": 1.0 / i["A_scale"]},
+        "scale of A in float16": lambda i: {
+            "A_scale": float(torch.tensor(float(i["A_scale"])).half())
+        },
         "scale of A for both": lambda i: {"B_scale": i["A_scale"]},
         **_of_codes("A", "B"),
         "B read row by row": lambda i: {"B": i["B"].mT.contiguous().view(i["B"].shape)},
