@@ -52,6 +52,9 @@ _FAST = (
 )
 # a case of one scale a tensor
 _FEW = "two-products"
+# scales of two tensors far from 1, whose product is as elsewhere; scales of blocks over
+# many exponents
+_FAR, _APART = "far-scales", "scales-apart"
 TOLERANCES = (
     Override("out", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
     Override("C", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
@@ -87,6 +90,9 @@ def cases(definition: Definition) -> list[Case]:
     ]
     if "A" in definition.interface.inputs:
         found.append(Case(_FEW, "small", {"M": 2}, {"products": 2}))
+        found.append(Case(_FAR, "small", {"M": 3}, {"far": 12}))
+    else:
+        found.append(Case(_APART, "small", {"M": 5}, {"exponents": 12}))
     return found
 
 
@@ -94,7 +100,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return codes and scales of which the elements of the product are about 1.
 
     Codes are float8_e4m3fn up to 245, with `largest` all of them 448 or -448 in the
-    activations. Scales of blocks are 1 to 4 times a unit, of 24 bits.
+    activations. Scales of blocks are 1 to 4 times a unit, of 24 bits; with `exponents`
+    each is divided by a power of two below 2^exponents. `far` is how many powers of two
+    are between the scales of tensors and their usual values.
     """
     m, axes = case.axes["M"], definition.axes
     n, k = axes["N"], axes["K"]
@@ -114,24 +122,39 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         return {
             "A": x.view(shapes[0]),
             "B": weight.view(shapes[1]),
-            "A_scale": 1.25 * unit[0],
-            "B_scale": 0.75 * unit[1],
+            "A_scale": 1.25 * unit[0] * 0.5 ** case.params.get("far", 0),
+            "B_scale": 0.75 * unit[1] * 2.0 ** case.params.get("far", 0),
         }
-    blocks = axes["num_k_blocks"]
+    blocks, exponents = axes["num_k_blocks"], case.params.get("exponents", 1)
     return {
         "input": x,
         "weight": weight,
-        "input_scale": _scales(stream.child("input_scale"), m, blocks, unit[0]),
+        "input_scale": _scales(
+            stream.child("input_scale"), (m, blocks), unit[0], exponents
+        ),
         "weight_scale": _scales(
-            stream.child("weight_scale"), axes["num_n_blocks"], blocks, unit[1]
+            stream.child("weight_scale"),
+            (axes["num_n_blocks"], blocks),
+            unit[1],
+            exponents,
         ),
     }
 
 
-def _scales(stream: Stream, rows: int, columns: int, size: float) -> torch.Tensor:
-    """Return float32 [rows, columns] of RMS `size`, the largest four times the least."""
-    drawn = torch.tensor(stream.integers(0, 2**24, rows * columns)).double() / 2**24
-    return ((1.0 + 3.0 * drawn) * (size / _SCALE_RMS)).float().view(rows, columns)
+def _scales(
+    stream: Stream, shape: tuple[int, int], size: float, exponents: int
+) -> torch.Tensor:
+    """Return float32 scales of RMS `size`, the largest four times the least.
+
+    With more than one of `exponents`, each is divided by one of as many powers of two.
+    """
+    count = shape[0] * shape[1]
+    drawn = torch.tensor(stream.integers(0, 2**24, count)).double() / 2**24
+    scales = (1.0 + 3.0 * drawn) * (size / _SCALE_RMS)
+    if exponents > 1:
+        below = torch.tensor(stream.child("exponent").integers(0, exponents, count))
+        scales = scales * 0.5 ** below.double()
+    return scales.float().view(shape)
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
