@@ -33,6 +33,8 @@ TABLES = (
     Table(18992, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b"), tp=8),
     Table(25136, 2880, ("gpt-oss-120b", "gpt-oss-20b"), tp=8),
     Table(16032, 2048, ("llama-3.2-1b",), tp=8),
+    Table(128256, 4096, ("llama-3.1-8b",)),
+    Table(151936, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b")),
 )
 
 
