@@ -55,13 +55,13 @@ def delta_net(model: Deployed) -> Iterator[Need]:
         parts=(values, values),
         divided="n",
     )
-    kept = {"state": config.word("mamba_ssm_dtype", known=_STATES, default="float32")}
+    dtypes = {"state": config.word("mamba_ssm_dtype", known=_STATES, default="float32")}
     width = config.size("linear_conv_kernel_dim", default=4)
     yield from _convolution("delta net", channels, width)
     shape = f"l2norm_qk{keys}_v{values}_d{key_dim}_k_last"
     for stage in ("decode", "prefill"):
         name = f"gdn_{stage}_{shape}"
-        yield Need(f"delta net, {stage}", "gdn", name, dtypes=kept)
+        yield Need(f"delta net, {stage}", "gdn", name, dtypes=dtypes)
     at = ("linear_attn.norm",)
     sizes = f"h{value_dim}"
     yield _gated("delta net, gated norm", "gated_rmsnorm", sizes, norms["eps"], at)

@@ -109,13 +109,13 @@ def answers() -> dict[str, list[str]]:
     return ask(models, defaults)
 
 
-def changed(name: str, given: list[list[Any]]) -> list[list[Any]]:
+def changed(name: str, entries: list[list[Any]]) -> list[list[Any]]:
     """Return rows; of the planted model with a wrong size and bias, and without norms."""
     if name != PLANTED:
-        return given
+        return entries
     return [
         [module, definition.replace("bias_n12288", "n10241"), at]
-        for module, definition, at in given
+        for module, definition, at in entries
         if module != "norms that add the residual"
     ]
 

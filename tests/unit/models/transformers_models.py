@@ -52,10 +52,10 @@ def defaults(whole: dict[str, Any], keys: list[str]) -> Iterator[str]:
         return
     config, figures = class_and_text(whole)
     stated = {key: value for key, value in figures.items() if key not in keys}
-    made = json.loads(json.dumps(config(**stated).to_dict()))
+    loaded = json.loads(json.dumps(config(**stated).to_dict()))
     for key in keys:
-        if figures.get(key) != made.get(key):
-            yield f"{key}: {figures.get(key)}, transformers' default is {made.get(key)}"
+        if figures.get(key) != loaded.get(key):
+            yield f"{key}: {figures.get(key)}, transformers' default is {loaded.get(key)}"
 
 
 def shortened(count: int, figures: dict[str, Any]) -> dict[str, Any]:
