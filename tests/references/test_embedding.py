@@ -203,6 +203,17 @@ class EmbeddingBase(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     interface = INTERFACE_EMBEDDING
 
+class TestEmbeddingV128256H4096(EmbeddingBase):
+    name = "embedding_v128256_h4096"  # model:llama-3.1-8b, tp:1
+    axes = {"vocab_size": 128256, "hidden_size": 4096}
+    sha256 = "1074a4e36691e816ee78f86f9073c54ef9f9349182940721f3157ba4cdb12f7d"
+
+# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, tp:1
+class TestEmbeddingV151936H2048(EmbeddingBase):
+    name = "embedding_v151936_h2048"
+    axes = {"vocab_size": 151936, "hidden_size": 2048}
+    sha256 = "c19eeb40a8ed4b3d5692e9bfc2bdce1dbd218d82b1e8947809c4b08e70a04cdc"
+
 class TestEmbeddingV16032H2048(EmbeddingBase):
     name = "embedding_v16032_h2048"  # model:llama-3.2-1b, tp:8
     axes = {"vocab_size": 16032, "hidden_size": 2048}

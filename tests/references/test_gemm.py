@@ -240,8 +240,13 @@ class TestGemmBf16N262208K5376(GemmBf16Base):
     axes = {"N": 262208, "K": 5376}
     sha256 = "6315bdd4aa1f6fdd196dfd90aa721e54b8571eae502dd4542c8e01dad0b29d3f"
 
-# The next 8: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert
+# The next 9: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert
 # router, K to N features.
+class TestGemmBf16N128K2048(GemmBf16Base):
+    name = "gemm_bf16_n128_k2048"  # model:qwen3-30b-a3b
+    axes = {"N": 128, "K": 2048}
+    sha256 = "3891bbd66bdbd7c1a2e84f87b649c896202e95a6f8124adfb7cff74b8cbeba18"
+
 class TestGemmBf16N128K2880(GemmBf16Base):
     name = "gemm_bf16_n128_k2880"  # model:gpt-oss-120b
     axes = {"N": 128, "K": 2880}
@@ -282,12 +287,23 @@ class TestGemmBf16N8K6144(GemmBf16Base):
     axes = {"N": 8, "K": 6144}
     sha256 = "56d2ab43ead1efad7adf9e27c14e9105d45ab34134acc97ffbaadd67c313b33d"
 
-# The next 4: Matrix product C = A @ B.T in bfloat16 with float32 accumulation:
+# The next 6: Matrix product C = A @ B.T in bfloat16 with float32 accumulation:
 # attention output projection, K to N features.
+class TestGemmBf16N2048K4096(GemmBf16Base):
+    name = "gemm_bf16_n2048_k4096"  # model:qwen3-30b-a3b, model:qwen3-next-80b-a3b
+    axes = {"N": 2048, "K": 4096}
+    sha256 = "64d02f0b0f7a35796f8bf735428f0423080396ed96521feb03ea8717e31cf170"
+
 class TestGemmBf16N2880K4096(GemmBf16Base):
     name = "gemm_bf16_n2880_k4096"  # model:gpt-oss-20b, model:gpt-oss-120b
     axes = {"N": 2880, "K": 4096}
     sha256 = "ba6fd126617c728ba6d7205b1d96231753a647390caaa04efec5ce9207f765a6"
+
+# model:llama-3.1-8b, model:qwen3-8b, model:mistral-7b-v0.1
+class TestGemmBf16N4096K4096(GemmBf16Base):
+    name = "gemm_bf16_n4096_k4096"
+    axes = {"N": 4096, "K": 4096}
+    sha256 = "b318f3d8bca189df6ca82fdb9669d6bb817f87e20db022393ebe180cfa787ffc"
 
 class TestGemmBf16N4096K8192(GemmBf16Base):
     name = "gemm_bf16_n4096_k8192"  # model:qwen3-235b-a22b, model:nemotron-h-8b
@@ -303,6 +319,33 @@ class TestGemmBf16N6144K6144(GemmBf16Base):
     name = "gemm_bf16_n6144_k6144"  # model:mixtral-8x22b
     axes = {"N": 6144, "K": 6144}
     sha256 = "f347323a0a7199fff801f207a75824adfe34a3c41461f2827483287036f78f4d"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
+# projection, 4096 to 28672 features.
+class TestGemmBf16N28672K4096(GemmBf16Base):
+    name = "gemm_bf16_n28672_k4096"  # model:llama-3.1-8b, model:mistral-7b-v0.1
+    axes = {"N": 28672, "K": 4096}
+    sha256 = "2ee763154f8feb77eba14b3f80a1b8f39f22e4a288737250f28c3f3e0a972469"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: down projection,
+# 14336 to 4096 features.
+class TestGemmBf16N4096K14336(GemmBf16Base):
+    name = "gemm_bf16_n4096_k14336"  # model:llama-3.1-8b, model:mistral-7b-v0.1
+    axes = {"N": 4096, "K": 14336}
+    sha256 = "afdf04bd4a8e17b41d281bd7f0a540c747668d086f38c1b3085a350ed169c0b7"
+
+# The next 2: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused
+# query, key and value projection, K to N features.
+class TestGemmBf16N5120K2048(GemmBf16Base):
+    name = "gemm_bf16_n5120_k2048"  # model:qwen3-30b-a3b
+    axes = {"N": 5120, "K": 2048}
+    sha256 = "40ab5290c7018a7697d73fef2a8bdcf56dabfaf4b6b7db7ea79318e407aed0a9"
+
+# model:llama-3.1-8b, model:qwen3-8b, model:mistral-7b-v0.1
+class TestGemmBf16N6144K4096(GemmBf16Base):
+    name = "gemm_bf16_n6144_k4096"
+    axes = {"N": 6144, "K": 4096}
+    sha256 = "7dfbe8b72b62a9205a96b0a8cf82de514cc88f16dba576d18bfa40f25ce0fcac"
 
 
 # Tolerances:
