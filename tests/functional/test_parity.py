@@ -322,7 +322,8 @@ def test_a_family_agrees_with_transformers(
     broken = [why for level in QUICK for why in failures(level, found[level])]
     assert broken == []
     assert sum(bool(entry["definition"]) for entry in found["stage"]) > 30
-    assert found["decode"]["page_sizes"]
+    # DeepSeek-V3.2 decodes by sparse attention alone, which no stage runs
+    assert bool(found["decode"]["page_sizes"]) == (family != "deepseek-v3.2")
 
 
 @pytest.mark.parametrize("family", DENSE)
