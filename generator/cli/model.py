@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -38,6 +39,7 @@ def model(
     from generator.dataset.paths import discover_definitions
     from generator.models.config import load
     from generator.models.coverage import coverage, coverage_report, write_missing
+    from generator.models.modules import needs
     from generator.models.parallel import Deployment
     from generator.ops.registry import op_specs
     from generator.problems import Failure
@@ -52,7 +54,10 @@ def model(
     op_specs()
     # a dataset without definitions is one to write into
     found = discover_definitions(dataset)
-    sources = agreed(table_of(dataset, found, kept_runs(dataset)).lines)
+    named = {name for need in needs(loaded, deployment) for name in need.names}
+    files = tuple(file for file in found.files if file.name in named)
+    table = table_of(dataset, replace(found, files=files), kept_runs(dataset))
+    sources = agreed(table.lines)
     covered = coverage(loaded, deployment, dataset, found, sources)
     if write:
         for path in write_missing(dataset, covered):
