@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_model_of_the_dataset_is_shown_with_what_proves_it():
-    done = run("model", "llama-3.1-8b", "--json", "--dataset", str(ROOT))
+    done = run("model", "qwen3-8b", "--json", "--dataset", str(ROOT))
 
     shown = json.loads(done.stdout)
     states = {m["definition"]: m["state"] for m in shown["modules"]}
     assert states["gqa_paged_decode_h32_kv8_d128_ps64"] == "kernel"
-    assert states["embedding_v128256_h4096"] == "missing"
+    assert states["fused_add_rmsnorm_residual_eps_1em6_h4096"] == "missing"
     assert done.returncode == 1
 
 
