@@ -85,7 +85,11 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     vocabulary, shard = config.size("vocab_size"), deployment.vocabulary(config)
     scaled = "gemma_" if config.architecture.scaled else ""
     name = f"{scaled}embedding_v{shard}_h{hidden}"
-    yield Need("embedding", "embedding", name, at=("embed_tokens", "embeddings"))
+    # a shard gives zeros for the tokens of others: another interface
+    sharded = {"sharded": shard < vocabulary}
+    yield Need(
+        "embedding", "embedding", name, sharded, at=("embed_tokens", "embeddings")
+    )
     yield from deployment.reduced("all-reduce behind the embedding", hidden)
     if not config.architecture.post_norm:
         yield norm("norm before the first layer", hidden, model.norms, *_FIRST_NORMS)

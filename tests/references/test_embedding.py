@@ -4,6 +4,7 @@ Rendered: don't edit. `gen-tests --op-type embedding` renders this file anew.
 
 Each class tests one definition. It compares what the definition's `run()` returns with
 - SGLang's layers, live, in a process of their own
+- PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
@@ -22,6 +23,7 @@ import torch
 from generator.ops.op_types.embedding.relations import embedding_relations
 from generator.running.harness import (
     GroundTruthsAgree,
+    MatchesPyTorch,
     MatchesRecorded,
     MatchesSGLang,
     Metamorphic,
@@ -54,8 +56,15 @@ TOLERANCES = (
 def cases(definition: Definition) -> list[Case]:
     """Return batches of tokens at a shard's edges, inside of it, and outside.
 
-    The shard of many tokens is one of ids beyond 131,072.
+    The shard of many tokens is one of ids beyond 131,072; a whole vocabulary is shard 0.
     """
+    if "vocab_start" not in definition.interface.inputs:
+        return [
+            Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
+            Case("edges-and-repeated", "small", {"num_tokens": 9}, {"shard": 0}),
+            past_limits("num_tokens", 2_075, {"shard": 0}),
+            Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
+        ]
     shard = (1 << 17) // definition.axes["vocab_size"] + 1
     return [
         Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
@@ -70,7 +79,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return input_ids int64 [num_tokens], weight bfloat16, vocab_start.
 
     The weight, [vocab_size, hidden_size], is lazy (`Tiled`). The first tokens are the last and the first of the shard, then those before and
-    behind it; three in four of the others lie in the shard.
+    behind it; three in four of the others lie in the shard. Of a whole vocabulary all
+    tokens are its own, and of the first four two are its edges.
     """
     count, shard = case.axes["num_tokens"], case.params["shard"]
     rows, columns = (definition.axes[axis] for axis in ("vocab_size", "hidden_size"))
@@ -79,16 +89,16 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     drawn = stream.child("tokens").integers(0, 4 * rows, count)
     ids = [start + n % rows if n < 3 * rows else n for n in drawn]
     base = stream.child("weight").values((base_length((rows, columns)),))
-    return {
-        "input_ids": torch.tensor((edges + ids)[:count]),
-        "weight": Tiled(base.to(torch.bfloat16), (rows, columns)),
-        "vocab_start": start,
-    }
+    tokens = torch.tensor((edges + ids)[:count])
+    weight = Tiled(base.to(torch.bfloat16), (rows, columns))
+    if "vocab_start" not in definition.interface.inputs:
+        return {"input_ids": tokens % rows, "weight": weight}
+    return {"input_ids": tokens, "weight": weight, "vocab_start": start}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the rows, float64 [num_tokens, hidden_size], looked up one by one."""
-    weight, start = inputs["weight"], inputs["vocab_start"]
+    weight, start = inputs["weight"], inputs.get("vocab_start", 0)
     factor = 1.0
     if definition.constants.get("scaled"):
         root = math.sqrt(definition.axes["hidden_size"])
@@ -113,7 +123,9 @@ _LOOKED_UP = (
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere; it masks tokens alone."""
+    """Return SGLang's PyTorch code of shards, which runs anywhere; it masks tokens alone."""
+    if "vocab_start" not in definition.interface.inputs:
+        return ()
     return (Backend("native", needs_cuda=False, rewrites=_LOOKED_UP),)
 
 
@@ -136,19 +148,51 @@ def sglang_ground_truth(
     return output.masked_fill_(foreign.unsqueeze(-1), 0)
 
 
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the CUDA kernel of a whole vocabulary; Gemma's product is a second one."""
+    if "vocab_start" in definition.interface.inputs:
+        return ()
+    scaled = definition.constants.get("scaled")
+    return (Backend("embedding", rewrites=_SCALED if scaled else ""),)
+
+
+_SCALED = "outputs rewritten: rows are multiplied by Gemma's factor behind the kernel"
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the rows as models look them up, and multiply them as Gemma does."""
+    rows = torch.nn.functional.embedding(inputs["input_ids"], inputs["weight"])
+    if definition.constants.get("scaled"):
+        root = torch.tensor(definition.axes["hidden_size"] ** 0.5, device=rows.device)
+        rows = rows * root.to(rows.dtype)
+    return rows
+
+
 OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
     relations=relations,
     tolerances=TOLERANCES,
-    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+    kernels={
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+        "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
+    },
 )
 
 
 # ---- the interfaces
 
 INTERFACE_EMBEDDING = Interface(
+    inputs={
+        "input_ids": "int64[num_tokens]",
+        "weight": "bfloat16[vocab_size, hidden_size]",
+    },
+    outputs={"output": "bfloat16[num_tokens, hidden_size]"},
+)
+INTERFACE_EMBEDDING_2 = Interface(
     inputs={
         "input_ids": "int64[num_tokens]",
         "weight": "bfloat16[vocab_size, hidden_size]",
@@ -160,7 +204,9 @@ INTERFACE_EMBEDDING = Interface(
 # ---- the tests
 
 
-class EmbeddingTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class EmbeddingTests(
+    GroundTruthsAgree, MatchesSGLang, MatchesPyTorch, MatchesRecorded, Metamorphic
+):
     """What the tests of embedding share."""
 
     op_type = "embedding"
@@ -177,13 +223,82 @@ class EmbeddingTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorp
 # (2) a product of two bfloat16 numbers, rounded once to bfloat16.
 
 
+# Embedding: each token's row of the table, which has all of the vocabulary.
+# Tolerances:
+#   output  source                   rtol   atol  NMSE  reason
+#   output  oracle, sglang, pytorch  exact              (1)
+def reference_embedding():
+    import torch
+
+
+    @torch.no_grad()
+    def run(input_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return weight[input_ids]
+
+    return run
+
+
+class EmbeddingBase(EmbeddingTests):
+    reference = staticmethod(reference_embedding)
+    interface = INTERFACE_EMBEDDING
+
+class TestEmbeddingV128256H2048(EmbeddingBase):
+    name = "embedding_v128256_h2048"  # model:llama-3.2-1b
+    axes = {"vocab_size": 128256, "hidden_size": 2048}
+    sha256 = "765f5370a936a5c44ee1922f5c0e4e56448c38d7fa2e6027998f7e251231ebb1"
+
+class TestEmbeddingV128256H3072(EmbeddingBase):
+    name = "embedding_v128256_h3072"  # model:llama-3.2-3b
+    axes = {"vocab_size": 128256, "hidden_size": 3072}
+    sha256 = "0d523bb623204e697e98a33373574ebc9fc2c062dcd4bb80ba4cf7501aa70bdd"
+
+class TestEmbeddingV128256H4096(EmbeddingBase):
+    name = "embedding_v128256_h4096"  # model:llama-3.1-8b
+    axes = {"vocab_size": 128256, "hidden_size": 4096}
+    sha256 = "e1aff528469ac930e9c4de449d7e7245712dba60a6f7274ced413cba870b7b14"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestEmbeddingV129280H7168(EmbeddingBase):
+    name = "embedding_v129280_h7168"
+    axes = {"vocab_size": 129280, "hidden_size": 7168}
+    sha256 = "16dad570e859d06aa19023100a785f7c99f06b2a50680ddcb37fe06cad924657"
+
+class TestEmbeddingV151936H2048(EmbeddingBase):
+    name = "embedding_v151936_h2048"  # model:qwen3-30b-a3b, model:qwen3-next-80b-a3b
+    axes = {"vocab_size": 151936, "hidden_size": 2048}
+    sha256 = "b3235717c0630540611afb8984acafb407d505347a8afb8eb43be95763145734"
+
+class TestEmbeddingV151936H4096(EmbeddingBase):
+    name = "embedding_v151936_h4096"  # model:qwen3-8b, model:qwen3-235b-a22b
+    axes = {"vocab_size": 151936, "hidden_size": 4096}
+    sha256 = "9da6c71036b982bea5c1fc34fc8f8e72d561a70146b0c5702011e941075bc66f"
+
+class TestEmbeddingV152064H3584(EmbeddingBase):
+    name = "embedding_v152064_h3584"  # model:qwen2.5-7b
+    axes = {"vocab_size": 152064, "hidden_size": 3584}
+    sha256 = "8bd5fc7afad110421a9dce895b446f32684718157a7f3bf7655cb1a8f0d2f34b"
+
+class TestEmbeddingV201088H2880(EmbeddingBase):
+    name = "embedding_v201088_h2880"  # model:gpt-oss-120b, model:gpt-oss-20b
+    axes = {"vocab_size": 201088, "hidden_size": 2880}
+    sha256 = "53898d1a8717bb3cc3d773b57f47c9e12cf0b452842e68f05d4a58eba6b95376"
+
+class TestEmbeddingV32000H4096(EmbeddingBase):
+    name = "embedding_v32000_h4096"  # model:mistral-7b-v0.1
+    axes = {"vocab_size": 32000, "hidden_size": 4096}
+    sha256 = "d273edeec6ad5275e21cbd8a677ea14665b0c2c11c51b5d781cc14cc481d3b3d"
+
+class TestEmbeddingV32768H6144(EmbeddingBase):
+    name = "embedding_v32768_h6144"  # model:mixtral-8x22b
+    axes = {"vocab_size": 32768, "hidden_size": 6144}
+    sha256 = "d4ea2f7a6a3b167ec9742b26303c8ca9ee2341a1dd359fca9ac56c4b4dc7bf85"
+
+
 # Embedding: each token's row of the table. The table is one GPU's part of the
 # vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
 # part gives zeros, so that the parts add up.
-# Tolerances:
-#   output  source          rtol   atol  NMSE  reason
-#   output  oracle, sglang  exact              (1)
-def reference_embedding():
+# Tolerances: as of reference_embedding.
+def reference_embedding_2():
     import torch
 
 
@@ -199,48 +314,37 @@ def reference_embedding():
     return run
 
 
-class EmbeddingBase(EmbeddingTests):
-    reference = staticmethod(reference_embedding)
-    interface = INTERFACE_EMBEDDING
+class Embedding2Base(EmbeddingTests):
+    reference = staticmethod(reference_embedding_2)
+    interface = INTERFACE_EMBEDDING_2
 
-class TestEmbeddingV128256H4096(EmbeddingBase):
-    name = "embedding_v128256_h4096"  # model:llama-3.1-8b, tp:1
-    axes = {"vocab_size": 128256, "hidden_size": 4096}
-    sha256 = "1074a4e36691e816ee78f86f9073c54ef9f9349182940721f3157ba4cdb12f7d"
-
-# model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, tp:1
-class TestEmbeddingV151936H2048(EmbeddingBase):
-    name = "embedding_v151936_h2048"
-    axes = {"vocab_size": 151936, "hidden_size": 2048}
-    sha256 = "c19eeb40a8ed4b3d5692e9bfc2bdce1dbd218d82b1e8947809c4b08e70a04cdc"
-
-class TestEmbeddingV16032H2048(EmbeddingBase):
+class TestEmbeddingV16032H2048(Embedding2Base):
     name = "embedding_v16032_h2048"  # model:llama-3.2-1b, tp:8
     axes = {"vocab_size": 16032, "hidden_size": 2048}
     sha256 = "da5dcc0366ead259db873b50f480b0fb85ba796b9e1317b3eb66f3d9a8b7909d"
 
-class TestEmbeddingV16032H4096(EmbeddingBase):
+class TestEmbeddingV16032H4096(Embedding2Base):
     name = "embedding_v16032_h4096"  # model:llama-3.1-8b, tp:8
     axes = {"vocab_size": 16032, "hidden_size": 4096}
     sha256 = "dc6222046e1701e56db5726551cc3423e4cb0156727e3b0d79edc5a2d1b87516"
 
-class TestEmbeddingV16384H4096(EmbeddingBase):
+class TestEmbeddingV16384H4096(Embedding2Base):
     name = "embedding_v16384_h4096"  # model:nemotron-h-8b, tp:8
     axes = {"vocab_size": 16384, "hidden_size": 4096}
     sha256 = "72d6d5f4af1138a5a4f785070beb8268ee9832d3068f8062b71d2569b9fc752a"
 
 # model:qwen3-30b-a3b, model:qwen3-next-80b-a3b, tp:8
-class TestEmbeddingV18992H2048(EmbeddingBase):
+class TestEmbeddingV18992H2048(Embedding2Base):
     name = "embedding_v18992_h2048"
     axes = {"vocab_size": 18992, "hidden_size": 2048}
     sha256 = "4c135e18981fb579ed1fe1957e80b226e01ff98469e3f1db3db827ce7ab07b2f"
 
-class TestEmbeddingV25136H2880(EmbeddingBase):
+class TestEmbeddingV25136H2880(Embedding2Base):
     name = "embedding_v25136_h2880"  # model:gpt-oss-120b, model:gpt-oss-20b, tp:8
     axes = {"vocab_size": 25136, "hidden_size": 2880}
     sha256 = "04886bf9c6012310c0b858ea1a5531681b68444ee8b07cd12dea21726d10bec6"
 
-class TestEmbeddingV8080H7168(EmbeddingBase):
+class TestEmbeddingV8080H7168(Embedding2Base):
     name = "embedding_v8080_h7168"  # model:deepseek-v3, model:deepseek-r1, tp:16
     axes = {"vocab_size": 8080, "hidden_size": 7168}
     sha256 = "c4180a6291dcb1c877df1908d9d3479fc0cc0084add9a2d5734f5319224ce809"
@@ -252,10 +356,10 @@ class TestEmbeddingV8080H7168(EmbeddingBase):
 # hidden_size, rounded to bfloat16 first.
 # model:gemma-3-27b, tp:16
 # Tolerances:
-#   output  source  rtol   atol  NMSE     reason
-#   output  oracle  0.004  0     1.6e-05  (2)
-#   output  sglang  exact                 (1)
-def reference_gemma_embedding():
+#   output  source           rtol   atol  NMSE     reason
+#   output  oracle           0.004  0     1.6e-05  (2)
+#   output  sglang, pytorch  exact                 (1)
+def reference_gemma_embedding_v16388():
     import math
 
     import torch
@@ -278,12 +382,47 @@ def reference_gemma_embedding():
 
 class TestGemmaEmbeddingV16388H5376(EmbeddingTests):
     name = "gemma_embedding_v16388_h5376"
-    reference = staticmethod(reference_gemma_embedding)
-    interface = INTERFACE_EMBEDDING
+    reference = staticmethod(reference_gemma_embedding_v16388)
+    interface = INTERFACE_EMBEDDING_2
     axes = {"vocab_size": 16388, "hidden_size": 5376}
     constants = ("scaled",)
     SCALED = True  # "gemma" in the name
     sha256 = "37cd1becf5ef42ecb0256f5c26b73887376a6582e7a34e89135031254c2cf6c1"
+
+
+# Embedding: each token's row of the table, which has all of the vocabulary. Rows are
+# multiplied by the root of hidden_size, rounded to bfloat16 first.
+# Tolerances: as of reference_gemma_embedding_v16388.
+def reference_gemma_embedding():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(input_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        # Gemma rounds the factor to bfloat16 before the product is rounded.
+        factor = torch.tensor(math.sqrt(weight.shape[1]), device=weight.device)
+        return weight[input_ids] * factor.to(weight.dtype)
+
+    return run
+
+
+class GemmaEmbeddingBase(EmbeddingTests):
+    reference = staticmethod(reference_gemma_embedding)
+    interface = INTERFACE_EMBEDDING
+    constants = ("scaled",)
+    SCALED = True  # "gemma" in the name
+
+class TestGemmaEmbeddingV256000H3584(GemmaEmbeddingBase):
+    name = "gemma_embedding_v256000_h3584"  # model:gemma-2-9b
+    axes = {"vocab_size": 256000, "hidden_size": 3584}
+    sha256 = "46e41e8f393279c197607b6c6ca385d004c2cfee5f8da946e052d9a028c86315"
+
+class TestGemmaEmbeddingV262208H5376(GemmaEmbeddingBase):
+    name = "gemma_embedding_v262208_h5376"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208, "hidden_size": 5376}
+    sha256 = "b4cf04b73b23c38e7e1fc67677b4b442c282615cafb5a97b8b8f962420951a04"
 
 
 # fmt: on

@@ -1,4 +1,4 @@
-"""Embedding: plain, and Gemma's, which is scaled."""
+"""Embedding: of a whole vocabulary and of a shard, plain and Gemma's, which is scaled."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from generator.ops.reference_text import reference_text
 class Table:
     """Name the constants of one definition, and the models that have them.
 
-    Of a vocabulary that `tp` GPUs share, `vocab_size` is the part of one.
+    Of a vocabulary that `tp` GPUs share, `vocab_size` is the part of one; without `tp`
+    one GPU has all of it.
     """
 
     vocab_size: int
     hidden_size: int
     models: tuple[str, ...]
-    tp: int = 1
+    tp: int = 0
     scaled: bool = False
 
 
@@ -33,8 +34,18 @@ TABLES = (
     Table(18992, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b"), tp=8),
     Table(25136, 2880, ("gpt-oss-120b", "gpt-oss-20b"), tp=8),
     Table(16032, 2048, ("llama-3.2-1b",), tp=8),
+    Table(32000, 4096, ("mistral-7b-v0.1",)),
+    Table(32768, 6144, ("mixtral-8x22b",)),
+    Table(128256, 2048, ("llama-3.2-1b",)),
+    Table(128256, 3072, ("llama-3.2-3b",)),
     Table(128256, 4096, ("llama-3.1-8b",)),
+    Table(129280, 7168, ("deepseek-v3", "deepseek-r1", "deepseek-v3.2")),
     Table(151936, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b")),
+    Table(151936, 4096, ("qwen3-8b", "qwen3-235b-a22b")),
+    Table(152064, 3584, ("qwen2.5-7b",)),
+    Table(201088, 2880, ("gpt-oss-120b", "gpt-oss-20b")),
+    Table(256000, 3584, ("gemma-2-9b",), scaled=True),
+    Table(262208, 5376, ("gemma-3-27b",), scaled=True),
 )
 
 
@@ -46,9 +57,10 @@ def specs() -> tuple[Spec, ...]:
 def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec:
-    """Return the definition of a name for a model."""
+    """Return the definition of a name for a model; `sharded` is no constant of an op."""
     scaled = name.startswith("gemma_")
-    return embedding_spec(Table(sizes["v"], sizes["h"], (model,), scaled=scaled))
+    tp = 2 if constants.get("sharded") else 0
+    return embedding_spec(Table(sizes["v"], sizes["h"], (model,), tp, scaled))
 
 
 def embedding_spec(table: Table) -> Spec:
@@ -60,15 +72,15 @@ def embedding_spec(table: Table) -> Spec:
         else ""
     )
     rows = ("num_tokens", "hidden_size")
+    sharded = table.tp > 0
     return Spec(
         name=f"{kind}_v{table.vocab_size}_h{table.hidden_size}",
-        description=(
-            "Embedding: each token's row of the table. The table is one GPU's part of"
-            " the vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a"
-            f" token of another part gives zeros, so that the parts add up.{scale}"
-        ),
+        description=(_SHARDED if sharded else _WHOLE) + scale,
         op_type="embedding",
-        tags=(*(f"model:{model}" for model in table.models), f"tp:{table.tp}"),
+        tags=(
+            *(f"model:{model}" for model in table.models),
+            *([f"tp:{table.tp}"] * sharded),
+        ),
         axes={
             "num_tokens": Axis("Number of tokens."),
             "vocab_size": Axis("Rows of the table.", table.vocab_size),
@@ -81,12 +93,27 @@ def embedding_spec(table: Table) -> Spec:
             "weight": Tensor(
                 ("vocab_size", "hidden_size"), "bfloat16", "A row for each token."
             ),
-            "vocab_start": Tensor(None, "int64", "The token of the table's first row."),
+            **(_START if sharded else {}),
         },
-        outputs={"output": Tensor(rows, "bfloat16", "Each token's row, or zeros.")},
-        reference=reference_text("embedding", kind),
+        outputs={
+            "output": Tensor(
+                rows, "bfloat16", f"Each token's row{', or zeros' * sharded}."
+            )
+        },
+        reference=reference_text("embedding", kind if sharded else f"whole_{kind}"),
         captured_from="gemm_n28672_k4096",
         captured_op_type="gemm",
         structure=tokens,
         fits=tokens_fit,
     )
+
+
+_SHARDED = (
+    "Embedding: each token's row of the table. The table is one GPU's part of"
+    " the vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a"
+    " token of another part gives zeros, so that the parts add up."
+)
+_WHOLE = "Embedding: each token's row of the table, which has all of the vocabulary."
+_START = {
+    "vocab_start": Tensor(None, "int64", "The token of the table's first row."),
+}

@@ -60,6 +60,36 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     )
 
 
+def of_whole(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of a lookup in a whole vocabulary; a shard has its own."""
+    if "vocab_start" in definition.interface.inputs:
+        return ()
+    rows = definition.axes["vocab_size"]
+
+    def moved(by: int) -> Change:
+        return lambda i: {"input_ids": (i["input_ids"] + by) % rows}
+
+    def last_masked(outputs: Outputs, inputs: Inputs) -> Outputs:
+        last = inputs["input_ids"] == rows - 1
+        return (outputs[0].masked_fill(last[:, None], 0.0),)
+
+    def first_masked(outputs: Outputs, inputs: Inputs) -> Outputs:
+        # the padding token of torch.nn.Embedding
+        return (outputs[0].masked_fill((inputs["input_ids"] == 0)[:, None], 0.0),)
+
+    changes: dict[str, Change] = {
+        "row of the token before": moved(-1),
+        "row of the token behind": moved(1),
+        "token of the row before": lambda i: {"input_ids": i["input_ids"].roll(1)},
+        "columns in reverse": lambda i: {"weight": i["weight"].flip(1)},
+    }
+    return (
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        on_outputs(definition, "last token taken as foreign", last_masked),
+        on_outputs(definition, "token 0 taken as padding", first_masked),
+    )
+
+
 def of_factor(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of Gemma's factor."""
     size = definition.axes["hidden_size"]
@@ -80,7 +110,7 @@ def _multiplied(definition: Definition, name: str, factor: float) -> DomainMutan
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         weight = inputs["weight"]
-        local = inputs["input_ids"] - inputs["vocab_start"]
+        local = inputs["input_ids"] - inputs.get("vocab_start", 0)
         here = (local >= 0) & (local < len(weight))
         rows = weight[torch.where(here, local, 0)].float() * factor
         return (rows.masked_fill(~here[:, None], 0.0).to(weight.dtype),)
@@ -90,5 +120,6 @@ def _multiplied(definition: Definition, name: str, factor: float) -> DomainMutan
 
 MUTANTS = (
     MutantGroup(mutants, "input_ids weight vocab_start vocab_size"),
-    MutantGroup(of_factor, "input_ids weight vocab_start hidden_size scaled"),
+    MutantGroup(of_whole, "input_ids weight vocab_size"),
+    MutantGroup(of_factor, "input_ids weight hidden_size scaled"),
 )

@@ -1,4 +1,4 @@
-"""embedding: the row of each token in one shard of a vocabulary, 0 for other tokens.
+"""embedding: the row of each token in a vocabulary, or in a shard of it, 0 for others.
 
 Gemma multiplies by the root of hidden_size, which it rounds to bfloat16 first.
 """
@@ -35,8 +35,15 @@ TOLERANCES = (
 def cases(definition: Definition) -> list[Case]:
     """Return batches of tokens at a shard's edges, inside of it, and outside.
 
-    The shard of many tokens is one of ids beyond 131,072.
+    The shard of many tokens is one of ids beyond 131,072; a whole vocabulary is shard 0.
     """
+    if "vocab_start" not in definition.interface.inputs:
+        return [
+            Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
+            Case("edges-and-repeated", "small", {"num_tokens": 9}, {"shard": 0}),
+            past_limits("num_tokens", 2_075, {"shard": 0}),
+            Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
+        ]
     shard = (1 << 17) // definition.axes["vocab_size"] + 1
     return [
         Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
@@ -51,7 +58,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return input_ids int64 [num_tokens], weight bfloat16, vocab_start.
 
     The weight, [vocab_size, hidden_size], is lazy (`Tiled`). The first tokens are the last and the first of the shard, then those before and
-    behind it; three in four of the others lie in the shard.
+    behind it; three in four of the others lie in the shard. Of a whole vocabulary all
+    tokens are its own, and of the first four two are its edges.
     """
     count, shard = case.axes["num_tokens"], case.params["shard"]
     rows, columns = (definition.axes[axis] for axis in ("vocab_size", "hidden_size"))
@@ -60,16 +68,16 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     drawn = stream.child("tokens").integers(0, 4 * rows, count)
     ids = [start + n % rows if n < 3 * rows else n for n in drawn]
     base = stream.child("weight").values((base_length((rows, columns)),))
-    return {
-        "input_ids": torch.tensor((edges + ids)[:count]),
-        "weight": Tiled(base.to(torch.bfloat16), (rows, columns)),
-        "vocab_start": start,
-    }
+    tokens = torch.tensor((edges + ids)[:count])
+    weight = Tiled(base.to(torch.bfloat16), (rows, columns))
+    if "vocab_start" not in definition.interface.inputs:
+        return {"input_ids": tokens % rows, "weight": weight}
+    return {"input_ids": tokens, "weight": weight, "vocab_start": start}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the rows, float64 [num_tokens, hidden_size], looked up one by one."""
-    weight, start = inputs["weight"], inputs["vocab_start"]
+    weight, start = inputs["weight"], inputs.get("vocab_start", 0)
     factor = 1.0
     if definition.constants.get("scaled"):
         root = math.sqrt(definition.axes["hidden_size"])
@@ -94,7 +102,9 @@ _LOOKED_UP = (
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere; it masks tokens alone."""
+    """Return SGLang's PyTorch code of shards, which runs anywhere; it masks tokens alone."""
+    if "vocab_start" not in definition.interface.inputs:
+        return ()
     return (Backend("native", needs_cuda=False, rewrites=_LOOKED_UP),)
 
 
@@ -117,11 +127,36 @@ def sglang_ground_truth(
     return output.masked_fill_(foreign.unsqueeze(-1), 0)
 
 
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the CUDA kernel of a whole vocabulary; Gemma's product is a second one."""
+    if "vocab_start" in definition.interface.inputs:
+        return ()
+    scaled = definition.constants.get("scaled")
+    return (Backend("embedding", rewrites=_SCALED if scaled else ""),)
+
+
+_SCALED = "outputs rewritten: rows are multiplied by Gemma's factor behind the kernel"
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the rows as models look them up, and multiply them as Gemma does."""
+    rows = torch.nn.functional.embedding(inputs["input_ids"], inputs["weight"])
+    if definition.constants.get("scaled"):
+        root = torch.tensor(definition.axes["hidden_size"] ** 0.5, device=rows.device)
+        rows = rows * root.to(rows.dtype)
+    return rows
+
+
 OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
     relations=relations,
     tolerances=TOLERANCES,
-    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+    kernels={
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+        "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
+    },
 )

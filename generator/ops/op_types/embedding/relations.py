@@ -25,11 +25,31 @@ def embedding_relations(definition: Definition) -> list[Relation]:
     """Return the relations of an embedding."""
     cases = [RelatedCase("ten-tokens", "small", {"num_tokens": 10}, {"shard": 1})]
     alike = {"output": _SAME}
+    if "vocab_start" not in definition.interface.inputs:
+        return [
+            Relation("tokens-reversed", _reversed, cases),
+            Relation("rows-of-one-number", _numbered, cases),
+        ]
     return [
         reordered("tokens-reversed", ["num_tokens"], alike, cases),
         in_two_parts("tokens-in-two", "num_tokens", alike, cases),
         Relation("shards-add-up", _added, cases),
     ]
+
+
+def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
+    """Ask for the tokens in reverse: a copy of the whole table would take longer."""
+    inputs = subject.inputs
+    actual = subject.run({**inputs, "input_ids": inputs["input_ids"].flip(0)})["output"]
+    yield Claim("output", actual, subject.whole["output"].flip(0), _SAME)
+
+
+def _numbered(subject: RelatedCalls) -> Iterator[Claim]:
+    """Ask for one token several times, first and last: its row comes each time."""
+    inputs = subject.inputs
+    tokens = inputs["input_ids"][:1].repeat(len(inputs["input_ids"]))
+    actual = subject.run({**inputs, "input_ids": tokens})["output"]
+    yield Claim("output", actual, subject.whole["output"][:1].expand_as(actual), _SAME)
 
 
 def _added(subject: RelatedCalls) -> Iterator[Claim]:

@@ -1,0 +1,12 @@
+"""How an audit makes caches smaller."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+
+
+def reduced(axes: Axes) -> Axes:
+    """Return few short heads, or short latents."""
+    if "latent_dim" in axes:
+        return {"latent_dim": 40, "rope_dim": 12, "row_dim": 52}
+    return {"num_kv_heads": 3, "head_dim": 20}

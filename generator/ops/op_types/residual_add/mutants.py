@@ -1,0 +1,67 @@
+"""The defects of residual sums: a term missing, twice, of another place, rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    MutantGroup,
+    Outputs,
+    on_inputs,
+    on_outputs,
+)
+from kernel_judge.definition import Definition
+
+# hidden_states and residual, float32 [num_tokens, hidden_size] each, to the output
+Formula = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+_FORMULAS: dict[str, Formula] = {
+    "hidden states missing": lambda x, r: r,
+    "residual missing": lambda x, r: x,
+    "residual subtracted": lambda x, r: x - r,
+    "hidden states subtracted": lambda x, r: r - x,
+    "residual added twice": lambda x, r: x + 2.0 * r,
+    "mean of both": lambda x, r: (x + r) / 2.0,
+    "product": lambda x, r: x * r,
+    "sum truncated": lambda x, r: _truncated(x + r),
+    "limited to 256": lambda x, r: (x + r).clamp(-256.0, 256.0),
+}
+
+
+def _truncated(x: torch.Tensor) -> torch.Tensor:
+    """Return float32 values with the 16 bits that bfloat16 lacks cut off."""
+    return (x.contiguous().view(torch.int32) & -65536).view(torch.float32)
+
+
+def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of a sum of two rows."""
+    changes: dict[str, Change] = {
+        "residual of the row before": lambda i: {"residual": i["residual"].roll(1, 0)},
+        "residual of the next column": lambda i: {
+            "residual": i["residual"].roll(-1, 1)
+        },
+        "residual of the first row": lambda i: {
+            "residual": i["residual"][:1].expand_as(i["residual"]).contiguous()
+        },
+    }
+    return (
+        *(_instead(definition, name, formula) for name, formula in _FORMULAS.items()),
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+    )
+
+
+def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
+    """Return the mutant that computes another formula."""
+
+    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+        x, residual = inputs["hidden_states"].float(), inputs["residual"].float()
+        return (formula(x, residual).to(outputs[0].dtype),)
+
+    return on_outputs(definition, name, spoil)
+
+
+MUTANTS = (MutantGroup(mutants, "hidden_states residual output"),)
