@@ -1,0 +1,136 @@
+"""attention_backward: gradients of causal attention, from its output and log-sum-exp.
+
+The oracle is float64 autograd: of sum_j exp(s_ij - lse_i) (v_j - output_i), with lse and
+output held, whose derivatives for s and v are those of attention. The production kernel
+is the flash attention of PyTorch, which rounds weights to bfloat16 between products.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.attention_backward.relations import gradient_relations
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
+
+GRADIENTS = ("grad_q", "grad_k", "grad_v")
+TOLERANCES = tuple(
+    Override(
+        output,
+        Tolerance(rtol=4e-3, atol=2e-5, nmse=1.6e-5),
+        "float32 sums and one rounding to bfloat16: half an ulp is 2^-8 of a value at "
+        "most, and 2^-16 = 1.53e-5 its square; sums of products of 6 that cancel leave "
+        "a few 2^-24 of what they sum",
+        source="oracle",
+    )
+    for output in GRADIENTS
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return two tokens, odd lengths, several sequences, sharp weights, many tokens."""
+    return [
+        # of one token alone grad_q is a difference of equal sums: noise around 0
+        Case("two-tokens", "small", {"batch_size": 1, "seq_len": 2}),
+        Case("odd-length", "small", {"batch_size": 1, "seq_len": 13}),
+        Case("two-sequences", "small", {"batch_size": 2, "seq_len": 8}),
+        Case("sharp", "small", {"batch_size": 1, "seq_len": 9}, {"std": 3.0}),
+        Case("batch", "medium", {"batch_size": 3, "seq_len": 33}),
+        Case("past-limits", LIMITS, {"batch_size": 3, "seq_len": 259}),
+        Case("long", "large", {"batch_size": 2, "seq_len": 1024}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 inputs, output and lse those of the forward pass in float64."""
+    heads, kv_heads, dim = (
+        definition.axes[axis] for axis in ("num_qo_heads", "num_kv_heads", "head_dim")
+    )
+    batch, length = case.axes["batch_size"], case.axes["seq_len"]
+    counts = {"grad_output": heads, "q": heads, "k": kv_heads, "v": kv_heads}
+    values = {
+        name: stream.child(name)
+        .values((batch, length, count, dim), case.params.get("std", 1.0))
+        .to(torch.bfloat16)
+        for name, count in counts.items()
+    }
+    scale = 1.0 / math.sqrt(dim)
+    q, k, v = (values[name].double().transpose(1, 2) for name in ("q", "k", "v"))
+    k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
+    later = torch.full((length, length), -torch.inf, dtype=torch.float64).triu(1)
+    logits = q @ k.transpose(2, 3) * scale + later
+    output = (logits.softmax(dim=-1) @ v).transpose(1, 2)
+    return {
+        **values,
+        "output": output.contiguous().to(torch.bfloat16),
+        "lse": logits.logsumexp(dim=-1).float(),
+        "sm_scale": scale,
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+    """Return the gradients in float64, by autograd, a head of queries at a time."""
+    leaves = [inputs[name].double().requires_grad_() for name in ("q", "k", "v")]
+    q, k, v = leaves
+    each = q.shape[2] // k.shape[2]
+    total = q.new_zeros(())
+    with torch.enable_grad():
+        for head in range(q.shape[2]):
+            logits = q[:, :, head] @ k[:, :, head // each].mT * inputs["sm_scale"]
+            weights = torch.exp(logits - inputs["lse"][:, head].double().unsqueeze(2))
+            weights = torch.tril(weights)
+            # what a key adds to the output that is held
+            held = inputs["output"][:, :, head].double() * weights.sum(2, keepdim=True)
+            moved = weights @ v[:, :, head // each] - held
+            total = total + (moved * inputs["grad_output"][:, :, head].double()).sum()
+        return torch.autograd.grad(total, leaves)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between gradients of related batches."""
+    return gradient_relations(definition)
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the backward pass of flash attention, which PyTorch has from SM80 on."""
+    return (Backend("flash", min_sm=80),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, ...]:
+    """Return what scaled_dot_product_attention's backward pass calls on a GPU."""
+    names = ("grad_output", "q", "k", "v", "output")
+    heads_first = [inputs[name].transpose(1, 2) for name in names]
+    length, device = inputs["q"].shape[1], inputs["q"].device
+    # seed and offset of a dropout that there is none of
+    unused = [torch.zeros(2, dtype=torch.uint64, device=device) for _ in range(2)]
+    gradients = torch.ops.aten._scaled_dot_product_flash_attention_backward(
+        *heads_first,
+        inputs["lse"],
+        None,
+        None,
+        length,
+        length,
+        0.0,
+        True,
+        *unused,
+        scale=inputs["sm_scale"],
+    )
+    return tuple(gradient.transpose(1, 2) for gradient in gradients)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
+)

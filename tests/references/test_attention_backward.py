@@ -1,0 +1,275 @@
+"""Reference tests of op_type attention_backward.
+
+Rendered: don't edit. `gen-tests --op-type attention_backward` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- PyTorch's CUDA kernel, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.attention_backward.relations import gradient_relations
+from generator.running.harness import (
+    GroundTruthsAgree,
+    MatchesPyTorch,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.attention_backward.relations
+
+GRADIENTS = ("grad_q", "grad_k", "grad_v")
+TOLERANCES = tuple(
+    Override(
+        output,
+        Tolerance(rtol=4e-3, atol=2e-5, nmse=1.6e-5),
+        "float32 sums and one rounding to bfloat16: half an ulp is 2^-8 of a value at "
+        "most, and 2^-16 = 1.53e-5 its square; sums of products of 6 that cancel leave "
+        "a few 2^-24 of what they sum",
+        source="oracle",
+    )
+    for output in GRADIENTS
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return two tokens, odd lengths, several sequences, sharp weights, many tokens."""
+    return [
+        # of one token alone grad_q is a difference of equal sums: noise around 0
+        Case("two-tokens", "small", {"batch_size": 1, "seq_len": 2}),
+        Case("odd-length", "small", {"batch_size": 1, "seq_len": 13}),
+        Case("two-sequences", "small", {"batch_size": 2, "seq_len": 8}),
+        Case("sharp", "small", {"batch_size": 1, "seq_len": 9}, {"std": 3.0}),
+        Case("batch", "medium", {"batch_size": 3, "seq_len": 33}),
+        Case("past-limits", LIMITS, {"batch_size": 3, "seq_len": 259}),
+        Case("long", "large", {"batch_size": 2, "seq_len": 1024}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 inputs, output and lse those of the forward pass in float64."""
+    heads, kv_heads, dim = (
+        definition.axes[axis] for axis in ("num_qo_heads", "num_kv_heads", "head_dim")
+    )
+    batch, length = case.axes["batch_size"], case.axes["seq_len"]
+    counts = {"grad_output": heads, "q": heads, "k": kv_heads, "v": kv_heads}
+    values = {
+        name: stream.child(name)
+        .values((batch, length, count, dim), case.params.get("std", 1.0))
+        .to(torch.bfloat16)
+        for name, count in counts.items()
+    }
+    scale = 1.0 / math.sqrt(dim)
+    q, k, v = (values[name].double().transpose(1, 2) for name in ("q", "k", "v"))
+    k, v = (x.repeat_interleave(heads // kv_heads, dim=1) for x in (k, v))
+    later = torch.full((length, length), -torch.inf, dtype=torch.float64).triu(1)
+    logits = q @ k.transpose(2, 3) * scale + later
+    output = (logits.softmax(dim=-1) @ v).transpose(1, 2)
+    return {
+        **values,
+        "output": output.contiguous().to(torch.bfloat16),
+        "lse": logits.logsumexp(dim=-1).float(),
+        "sm_scale": scale,
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+    """Return the gradients in float64, by autograd, a head of queries at a time."""
+    leaves = [inputs[name].double().requires_grad_() for name in ("q", "k", "v")]
+    q, k, v = leaves
+    each = q.shape[2] // k.shape[2]
+    total = q.new_zeros(())
+    with torch.enable_grad():
+        for head in range(q.shape[2]):
+            logits = q[:, :, head] @ k[:, :, head // each].mT * inputs["sm_scale"]
+            weights = torch.exp(logits - inputs["lse"][:, head].double().unsqueeze(2))
+            weights = torch.tril(weights)
+            # what a key adds to the output that is held
+            held = inputs["output"][:, :, head].double() * weights.sum(2, keepdim=True)
+            moved = weights @ v[:, :, head // each] - held
+            total = total + (moved * inputs["grad_output"][:, :, head].double()).sum()
+        return torch.autograd.grad(total, leaves)
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between gradients of related batches."""
+    return gradient_relations(definition)
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the backward pass of flash attention, which PyTorch has from SM80 on."""
+    return (Backend("flash", min_sm=80),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, ...]:
+    """Return what scaled_dot_product_attention's backward pass calls on a GPU."""
+    names = ("grad_output", "q", "k", "v", "output")
+    heads_first = [inputs[name].transpose(1, 2) for name in names]
+    length, device = inputs["q"].shape[1], inputs["q"].device
+    # seed and offset of a dropout that there is none of
+    unused = [torch.zeros(2, dtype=torch.uint64, device=device) for _ in range(2)]
+    gradients = torch.ops.aten._scaled_dot_product_flash_attention_backward(
+        *heads_first,
+        inputs["lse"],
+        None,
+        None,
+        length,
+        length,
+        0.0,
+        True,
+        *unused,
+        scale=inputs["sm_scale"],
+    )
+    return tuple(gradient.transpose(1, 2) for gradient in gradients)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
+)
+
+
+# ---- the interfaces
+
+INTERFACE_GQA_CAUSAL_BACKWARD = Interface(
+    inputs={
+        "grad_output": "bfloat16[batch_size, seq_len, num_qo_heads, head_dim]",
+        "q": "bfloat16[batch_size, seq_len, num_qo_heads, head_dim]",
+        "k": "bfloat16[batch_size, seq_len, num_kv_heads, head_dim]",
+        "v": "bfloat16[batch_size, seq_len, num_kv_heads, head_dim]",
+        "output": "bfloat16[batch_size, seq_len, num_qo_heads, head_dim]",
+        "lse": "float32[batch_size, num_qo_heads, seq_len]",
+        "sm_scale": "float32",
+    },
+    outputs={
+        "grad_q": "bfloat16[batch_size, seq_len, num_qo_heads, head_dim]",
+        "grad_k": "bfloat16[batch_size, seq_len, num_kv_heads, head_dim]",
+        "grad_v": "bfloat16[batch_size, seq_len, num_kv_heads, head_dim]",
+    },
+)
+
+# ---- the tests
+
+
+class AttentionBackwardTests(
+    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+):
+    """What the tests of attention_backward share."""
+
+    op_type = "attention_backward"
+    sizes = ("small", "medium")
+    op = OP
+
+
+# fmt: off
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 sums and one rounding to bfloat16.
+
+
+# Gradients of causal grouped-query attention for queries, keys and values, from the
+# output and the natural log-sum-exp of the forward pass: with P = exp(q k^T * sm_scale
+# - lse), grad_v = P^T grad_output and the gradient of the logits is P * (grad_output
+# v^T - sum(grad_output * output)). Keys and values get the sum over the query heads of
+# their group. In float32, rounded once to bfloat16.
+# mode:training
+# Tolerances:
+#   output  source   rtol   atol   NMSE     reason
+#   grad_q  oracle   0.004  2e-05  1.6e-05  (1)
+#   grad_q  pytorch  0.01   0.008  2e-05    default
+#   grad_k  oracle   0.004  2e-05  1.6e-05  (1)
+#   grad_k  pytorch  0.01   0.008  2e-05    default
+#   grad_v  oracle   0.004  2e-05  1.6e-05  (1)
+#   grad_v  pytorch  0.01   0.008  2e-05    default
+def reference_gqa_causal_backward():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        grad_output: torch.Tensor,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        output: torch.Tensor,
+        lse: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        batch, length, heads, dim = q.shape
+        kv_heads = k.shape[2]
+        grouped = (batch, length, kv_heads, heads // kv_heads, dim)
+        queries, grads = q.float().view(grouped), grad_output.float().view(grouped)
+        keys, values = k.float(), v.float()
+
+        # b: sequence, h: head of keys, g: query head of it, i: query, j: key
+        logits = torch.einsum("bihgd,bjhd->bhgij", queries, keys) * sm_scale
+        sums = lse.view(batch, kv_heads, heads // kv_heads, length, 1)
+        is_later = torch.ones(length, length, device=q.device).triu(1).bool()
+        weights = (logits - sums).exp().masked_fill(is_later, 0.0)
+
+        grad_v = torch.einsum("bhgij,bihgd->bjhd", weights, grads)
+        slopes = torch.einsum("bihgd,bjhd->bhgij", grads, values)
+        # What the softmax's sum takes away: the product of output and its gradient.
+        along = (grads * output.float().view(grouped)).sum(dim=-1)
+        taken = along.permute(0, 2, 3, 1).unsqueeze(-1)
+        grad_logits = weights * (slopes - taken) * sm_scale
+        grad_q = torch.einsum("bhgij,bjhd->bihgd", grad_logits, keys)
+        grad_k = torch.einsum("bhgij,bihgd->bjhd", grad_logits, queries)
+        return (
+            grad_q.reshape(q.shape).to(q.dtype),
+            grad_k.to(k.dtype),
+            grad_v.to(v.dtype),
+        )
+
+    return run
+
+
+class GqaCausalBackwardBase(AttentionBackwardTests):
+    reference = staticmethod(reference_gqa_causal_backward)
+    interface = INTERFACE_GQA_CAUSAL_BACKWARD
+
+class TestGqaCausalBackwardH12Kv12D64(GqaCausalBackwardBase):
+    name = "gqa_causal_backward_h12_kv12_d64"  # model:gpt2
+    axes = {"num_qo_heads": 12, "num_kv_heads": 12, "head_dim": 64}
+    sha256 = "77756f11d2a05c3a7b19e61af0067c9d31c2cccc860c3a69db170f2b234143da"
+
+class TestGqaCausalBackwardH32Kv8D128(GqaCausalBackwardBase):
+    name = "gqa_causal_backward_h32_kv8_d128"  # model:llama-3.1-8b, model:qwen3-8b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "0f18d3c71c7a0785a4fdba7f3a01a78323b2a299c2b69f19d5b0accfb9b759ff"
+
+class TestGqaCausalBackwardH32Kv8D64(GqaCausalBackwardBase):
+    name = "gqa_causal_backward_h32_kv8_d64"  # model:llama-3.2-1b
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "84430a54f3f37282d5e879f88acecb04a252e918a3e0554e8309583fef2231de"
+
+
+# fmt: on
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))

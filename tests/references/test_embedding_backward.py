@@ -1,0 +1,230 @@
+"""Reference tests of op_type embedding_backward.
+
+Rendered: don't edit. `gen-tests --op-type embedding_backward` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- PyTorch's CUDA kernel, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.embedding_backward.relations import table_relations
+from generator.running.harness import (
+    GroundTruthsAgree,
+    MatchesPyTorch,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.relation import Relation
+from kernel_judge.subject import Kernel, Op
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.embedding_backward.relations
+
+
+def _places(definition: Definition, case: Case) -> float:
+    """Return how many gradients are summed at most."""
+    return float(case.axes["num_tokens"])
+
+
+TOLERANCES = (
+    Override(
+        "grad_weight",
+        Tolerance(rtol=4e-3, atol=3e-7, nmse=1.6e-5),
+        "one rounding to bfloat16: half an ulp is 2^-8 of a value at most, and 2^-16 = "
+        "1.53e-5 its square; a float32 sum of n gradients of 5 is off by fewer than n "
+        "roundings of 2^-24 of them",
+        source="oracle",
+        growth=_places,
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one token, the table's edges, one token many times, and a text."""
+    return [
+        Case("one-token", "small", {"num_tokens": 1}, {"tokens": 1}),
+        Case("edges-and-repeated", "small", {"num_tokens": 11}, {"tokens": 5}),
+        Case("one-many-times", "small", {"num_tokens": 70}, {"tokens": 1}),
+        Case("batch", "medium", {"num_tokens": 67}, {"tokens": 40}),
+        Case("past-limits", LIMITS, {"num_tokens": 2_075}, {"tokens": 700}),
+        Case("long-batch", "large", {"num_tokens": 8_192}, {"tokens": 4_000}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return grad_output bfloat16 [num_tokens, hidden_size] and input_ids int64.
+
+    The tokens are among as many as the case says: the last, the first, and others.
+    """
+    count, size = case.axes["num_tokens"], definition.axes["vocab_size"]
+    others = stream.child("vocabulary").integers(1, size - 1, case.params["tokens"])
+    known = [size - 1, 0, *others][: case.params["tokens"]]
+    places = stream.child("places").integers(0, len(known), count)
+    ids = [*known, *(known[place] for place in places)][:count]
+    shape = (count, definition.axes["hidden_size"])
+    grad = 0.1 + stream.child("grad_output").values(shape)
+    return {
+        "grad_output": grad.to(torch.bfloat16),
+        "input_ids": torch.tensor(ids),
+    }
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the table's gradient, float64 [vocab_size, hidden_size], place by place."""
+    rows = inputs["grad_output"].double()
+    total: torch.Tensor = rows.new_zeros((definition.axes["vocab_size"], rows.shape[1]))
+    for row, token in zip(rows, inputs["input_ids"].tolist(), strict=True):
+        total[token] += row
+    return total
+
+
+def relations(definition: Definition) -> list[Relation]:
+    """Return what holds between gradients of related texts."""
+    return table_relations(definition)
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return the kernel of the backward pass of torch.nn.functional.embedding."""
+    return (Backend("embedding_dense_backward"),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return the table's gradient, with no token taken as padding."""
+    size = definition.axes["vocab_size"]
+    return torch.ops.aten.embedding_dense_backward(
+        inputs["grad_output"], inputs["input_ids"], size, -1, False
+    )
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=relations,
+    tolerances=TOLERANCES,
+    kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
+)
+
+
+# ---- the interfaces
+
+INTERFACE_EMBEDDING_BACKWARD = Interface(
+    inputs={
+        "grad_output": "bfloat16[num_tokens, hidden_size]",
+        "input_ids": "int64[num_tokens]",
+    },
+    outputs={"grad_weight": "bfloat16[vocab_size, hidden_size]"},
+)
+
+# ---- the tests
+
+
+class EmbeddingBackwardTests(
+    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+):
+    """What the tests of embedding_backward share."""
+
+    op_type = "embedding_backward"
+    sizes = ("small", "medium")
+    op = OP
+
+
+# fmt: off
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+
+
+# Gradient of an embedding's table: each token's row gets the sum of the gradients of
+# the places where the token stands, all other rows zeros. Summed in float32, rounded
+# once to bfloat16.
+# model:llama-3.2-1b, mode:training
+# Tolerances:
+#   output       source   rtol   atol    NMSE     reason
+#   grad_weight  oracle   0.004  3e-07*  1.6e-05  (1)
+#   grad_weight  pytorch  0.01   0.008   2e-05    default
+def reference_embedding_backward_v128256_h2048():
+    import torch
+
+    VOCAB_SIZE = 128256
+
+
+    @torch.no_grad()
+    def run(grad_output: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
+        rows = grad_output.float()
+        total = rows.new_zeros(VOCAB_SIZE, rows.shape[1])
+        # Sums in one order on every device, as an atomic sum would not.
+        total.index_put_((input_ids,), rows, accumulate=True)
+        return total.to(grad_output.dtype)
+
+    return run
+
+
+class TestEmbeddingBackwardV128256H2048(EmbeddingBackwardTests):
+    name = "embedding_backward_v128256_h2048"
+    reference = staticmethod(reference_embedding_backward_v128256_h2048)
+    interface = INTERFACE_EMBEDDING_BACKWARD
+    axes = {"vocab_size": 128256, "hidden_size": 2048}
+    sha256 = "9bb40b1ca6288413f782094fdcb900ea0c1d4ceda7748b3d3e264bd7c96dec82"
+
+
+# Gradient of an embedding's table: each token's row gets the sum of the gradients of
+# the places where the token stands, all other rows zeros. Summed in float32, rounded
+# once to bfloat16.
+# mode:training
+# Tolerances: as of reference_embedding_backward_v128256_h2048.
+def reference_embedding_backward_v50257():
+    import torch
+
+    VOCAB_SIZE = 50257
+
+
+    @torch.no_grad()
+    def run(grad_output: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
+        rows = grad_output.float()
+        total = rows.new_zeros(VOCAB_SIZE, rows.shape[1])
+        # Sums in one order on every device, as an atomic sum would not.
+        total.index_put_((input_ids,), rows, accumulate=True)
+        return total.to(grad_output.dtype)
+
+    return run
+
+
+class EmbeddingBackwardV50257Base(EmbeddingBackwardTests):
+    reference = staticmethod(reference_embedding_backward_v50257)
+    interface = INTERFACE_EMBEDDING_BACKWARD
+    axes = {"vocab_size": 50257}
+
+class TestEmbeddingBackwardV50257H1600(EmbeddingBackwardV50257Base):
+    name = "embedding_backward_v50257_h1600"  # model:gpt2-xl
+    axes = {"hidden_size": 1600}
+    sha256 = "71ff7f6155e60079837cc7ea362bd811ac4ae9f0979d53557d75891e8f56bb50"
+
+class TestEmbeddingBackwardV50257H768(EmbeddingBackwardV50257Base):
+    name = "embedding_backward_v50257_h768"  # model:gpt2
+    axes = {"hidden_size": 768}
+    sha256 = "df836b6de4cd19c730e1338976adc98ba6eedac6a16d6aa4f80f79f48e2c960f"
+
+
+# fmt: on
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
