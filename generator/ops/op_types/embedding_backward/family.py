@@ -14,7 +14,6 @@ from generator.ops.workloads.tokens import LLAMA
 TABLES = {
     (50_257, 768): ("gpt2",),
     (50_257, 1600): ("gpt2-xl",),
-    (128_256, 2048): ("llama-3.2-1b",),
 }
 _COMMON = 200
 
