@@ -22,7 +22,12 @@ from tests.harness.runs import by_status, render, run_pytest, table_of
 
 # of the norm's cases the one that a CPU is not asked
 TOO_LARGE = "far-past-limits"
-LIVE = ("test_matches_flashinfer", "test_matches_sglang", "test_ground_truths_agree")
+LIVE = (
+    "test_matches_flashinfer",
+    "test_matches_sglang",
+    "test_ground_truths_agree",
+    "test_matches_cpu",
+)
 
 
 def test_it_exits_0_under_strict_in_two_processes(green):
@@ -97,7 +102,7 @@ def test_every_skip_has_a_reason(green):
     }
     expected = (
         r"flashinfer: (not installed|import failed: |needs CUDA)|fewer than two |"
-        r"sglang: not installed|recorded: no "
+        r"sglang: not installed|it compares a GPU with the CPU|recorded: no "
     )
     large = [o for o in skipped if o.case == TOO_LARGE]
     assert [o.detail.partition("\n")[0] for o in large] == ["128 MiB are for a GPU"]
