@@ -90,9 +90,9 @@ def _gradients(
     )
     count = inputs["k"].shape[2]
     each = q.shape[1] // count
-    own = torch.arange(q.shape[1], device=q.device)
-    own = own % count if interleaved else own // each
-    k, v = (inputs[n].float().transpose(1, 2)[:, own] for n in ("k", "v"))
+    places = torch.arange(q.shape[1], device=q.device)
+    places = places % count if interleaved else places // each
+    k, v = (inputs[n].float().transpose(1, 2)[:, places] for n in ("k", "v"))
     logits = q @ k.mT * inputs["sm_scale"]
     weights = (logits - inputs["lse"].unsqueeze(3)).exp()
     if again:
@@ -109,7 +109,7 @@ def _gradients(
     def grouped(x: torch.Tensor) -> torch.Tensor:
         if first:
             return x[:, ::each].transpose(1, 2)
-        sums = torch.zeros_like(x[:, :count]).index_add_(1, own, x)
+        sums = torch.zeros_like(x[:, :count]).index_add_(1, places, x)
         return (sums / each if mean else sums).transpose(1, 2)
 
     grad_k, grad_v = grouped(slopes.mT @ q), grouped(weights.mT @ grad)

@@ -101,8 +101,10 @@ def of_gradients(definition: Definition) -> tuple[DomainMutant, ...]:
         return (torch.where(asked, rows, 0.0).to(outputs[0].dtype),)
 
     def label_alone(outputs: Outputs, inputs: Inputs) -> Outputs:
-        own = inputs["labels"].clamp_min(0).unsqueeze(1)
-        only = torch.zeros_like(outputs[0]).scatter(1, own, outputs[0].gather(1, own))
+        labelled = inputs["labels"].clamp_min(0).unsqueeze(1)
+        only = torch.zeros_like(outputs[0]).scatter(
+            1, labelled, outputs[0].gather(1, labelled)
+        )
         return (only,)
 
     def mean(outputs: Outputs, inputs: Inputs) -> Outputs:

@@ -30,13 +30,13 @@ def loss_relations(definition: Definition) -> list[Relation]:
     outputs = definition.interface.outputs
     is_gradient = "grad_logits" in outputs
     bounds = dict.fromkeys(outputs, _GRADIENT if is_gradient else _SUMMED)
-    own = Relation("gradient-scaled", _scaled, cases)
+    another = Relation("gradient-scaled", _scaled, cases)
     if not is_gradient:
-        own = Relation("tokens-renamed", _renamed, cases)
+        another = Relation("tokens-renamed", _renamed, cases)
     return [
         reordered("rows-reversed", ["num_tokens"], bounds, cases),
         in_two_parts("rows-in-two", "num_tokens", bounds, cases),
-        own,
+        another,
     ]
 
 

@@ -45,8 +45,8 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 
     def without(token: int) -> Change:
         def change(inputs: Inputs) -> dict[str, torch.Tensor]:
-            own = (inputs["input_ids"] == token)[:, None]
-            return {"grad_output": inputs["grad_output"].masked_fill(own, 0.0)}
+            these = (inputs["input_ids"] == token)[:, None]
+            return {"grad_output": inputs["grad_output"].masked_fill(these, 0.0)}
 
         return change
 
