@@ -116,12 +116,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     logits += case.params.get("mean", 0.0)
     drawn = stream.child("labels").integers(0, size, rows)
     labels = torch.tensor([size - 1, 0, IGNORED, *drawn][:rows])
-    own = labels.clamp_min(0).unsqueeze(1)
+    labelled = labels.clamp_min(0).unsqueeze(1)
     if case.params.get("masked"):
         logits[:, ::3] = -torch.inf
-        logits.scatter_(1, own, 1.5)
+        logits.scatter_(1, labelled, 1.5)
     if case.params.get("certain"):
-        logits.scatter_(1, own, case.params["certain"])
+        logits.scatter_(1, labelled, case.params["certain"])
     logits = logits.to(torch.bfloat16)
     if "lse" not in definition.interface.inputs:
         return {"logits": logits, "labels": labels}
