@@ -20,6 +20,7 @@ class Geometry:
 
     `scale_of` is the length whose inverse root is the models' sm_scale, head_dim where
     it is 0. `special` is a word of _SPECIAL. `stages` says which interfaces are wanted.
+    Heads are those of one of `tp` devices.
     """
 
     num_qo_heads: int
@@ -33,6 +34,7 @@ class Geometry:
     special: str = ""
     scale_of: int = 0
     stages: tuple[str, ...] = ("decode", "prefill", "ragged")
+    tp: int = 1
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -143,6 +145,11 @@ class Geometry:
     def tags(self) -> tuple[str, ...]:
         """Return the tags that name the models."""
         return tuple(f"model:{model}" for model in self.models)
+
+    @property
+    def parallel(self) -> str:
+        """Return the tag of tensor parallelism."""
+        return f"tp:{self.tp}"
 
 
 def geometry_of(name: str, sizes: Mapping[str, int], model: str) -> Geometry:
@@ -284,4 +291,13 @@ GEOMETRIES = (
     _whole(64, 4, 128, "qwen3-235b-a22b"),
     _whole(64, 8, 128, *_LLAMA_70B, "qwen3-32b"),
     _whole(96, 8, 128, "glm-4.6"),
+    # as they are served, on 8 devices and on 4; fewer KV heads than devices are copied
+    Geometry(8, 1, 128, (*_LLAMA_70B, "qwen3-235b-a22b"), tp=8),
+    Geometry(16, 1, 128, ("qwen3-235b-a22b",), stages=("decode", "ragged"), tp=4),
+    Geometry(12, 1, 128, ("glm-4.6",), tp=8),
+    Geometry(24, 2, 128, ("glm-4.6",), tp=4),
+    Geometry(8, 1, 64, ("gpt-oss-120b",), sinks=True, tp=8),
+    Geometry(8, 1, 64, ("gpt-oss-120b",), sinks=True, window_left=127, tp=8),
+    Geometry(16, 2, 64, ("gpt-oss-120b",), sinks=True, tp=4),
+    Geometry(16, 2, 64, ("gpt-oss-120b",), sinks=True, window_left=127, tp=4),
 )

@@ -22,8 +22,15 @@ OUT = "attention output projection"
 UP = "fused gate and up projection"
 DOWN = "down projection"
 ROUTER = "expert router"
+FUSED_A = "compression of query and of key and value at once"
 HEAD = "output head, one row a vocabulary entry"
 F16, BF16 = "float16", "bfloat16"
+BIAS, ROUTED, BATCH = "gemm_bf16_bias", "gemm_bf16_f32", "bmm_bf16"
+_KINDS = {
+    BIAS: "Matrix product and bias C = A @ B.T + bias in bfloat16, added in float32",
+    ROUTED: "Matrix product logits = A @ B.T of bfloat16, left in float32",
+    BATCH: "Matrix products C = A @ B.T of each batch in bfloat16, summed in float32",
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,9 @@ class Layer:
     use: str
     captured_from: str | None = None
     dtype: str = F16
+    kind: str = ""
+    batch: int = 0
+    tp: int = 1
 
 
 def _bf16(n: int, k: int, models: str, use: str, captured_from: str = LLAMA) -> Layer:
@@ -85,6 +95,13 @@ LAYERS = (
     _bf16(384, 7168, "kimi-k2", ROUTER, DEEPSEEK),
     _bf16(512, 2048, "qwen3-next-80b-a3b", ROUTER, QWEN),
     _bf16(2048, 4096, "qwen3-30b-a3b qwen3-next-80b-a3b", OUT, QWEN),
+    _bf16(
+        2112, 7168, "deepseek-v3 deepseek-r1 deepseek-v3.2 kimi-k2", FUSED_A, DEEPSEEK
+    ),
+    _bf16(1280, 8192, "llama-3.3-70b", f"{QKV} on one of 8 devices"),
+    _bf16(8192, 1024, "llama-3.3-70b", f"{OUT} on one of 8 devices"),
+    _bf16(7168, 8192, "llama-3.3-70b", f"{UP} on one of 8 devices"),
+    _bf16(8192, 3584, "llama-3.3-70b", f"{DOWN} on one of 8 devices"),
     _bf16(2880, 4096, "gpt-oss-20b gpt-oss-120b", OUT, QWEN),
     _bf16(4096, 4096, "llama-3.1-8b qwen3-8b mistral-7b-v0.1", OUT),
     _bf16(4096, 8192, "qwen3-235b-a22b nemotron-h-8b", OUT, QWEN),
@@ -109,15 +126,97 @@ LAYERS = (
 )
 
 
+_GPT_OSS = "gpt-oss-20b gpt-oss-120b"
+# attention_bias of a model, and the router of gpt-oss
+WITH_BIAS = (
+    (4608, 3584, "qwen2.5-7b", QKV, 1),
+    (5120, 2880, _GPT_OSS, QKV, 1),
+    (2880, 4096, _GPT_OSS, OUT, 1),
+    (32, 2880, "gpt-oss-20b", ROUTER, 1),
+    (128, 2880, "gpt-oss-120b", ROUTER, 1),
+    (14336, 5120, "glm-4.6", QKV, 1),
+    (1792, 5120, "glm-4.6", QKV, 8),
+)
+# engines keep the logits of these routers in float32
+ROUTERS = (
+    (256, 7168, "deepseek-v3 deepseek-r1 deepseek-v3.2", DEEPSEEK),
+    (384, 7168, "kimi-k2", DEEPSEEK),
+    (160, 5120, "glm-4.6", QWEN),
+    (256, 3072, "minimax-m2", QWEN),
+)
+_FROM, _TO = "outputs of {} heads from the latent space", "queries of {} heads into it"
+# latent attention in bfloat16, whose weights are absorbed; on one GPU and on each of 8
+ABSORBED = ((128, "deepseek-v3", 1), (64, "kimi-k2", 1), (16, "deepseek-v3", 8))
+
+
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    return tuple(layer_spec(layer) for layer in LAYERS)
+    plain = tuple(layer_spec(layer) for layer in LAYERS)
+    others = [
+        Layer(n, k, tuple(models.split()), use, QWEN, BF16, BIAS, tp=tp)
+        for n, k, models, use, tp in WITH_BIAS
+    ]
+    others += [
+        Layer(n, k, tuple(models.split()), ROUTER, captured, BF16, ROUTED)
+        for n, k, models, captured in ROUTERS
+    ]
+    others += [
+        Layer(n, k, (model,), use.format(heads), DEEPSEEK, BF16, BATCH, heads, tp)
+        for heads, model, tp in ABSORBED
+        for n, k, use in ((512, 128, _TO), (128, 512, _FROM))
+    ]
+    return (*plain, *(kind_spec(layer) for layer in others))
+
+
+def kind_spec(layer: Layer) -> Spec:
+    """Return the definition of a product with a bias, a batch, or float32 sums."""
+    sizes = f"n{layer.n}_k{layer.k}"
+    head = ("batch_size",) if layer.batch else ()
+    batch = {"batch_size": Axis("Heads, each with its weight.", layer.batch)}
+    bias = {"bias": Tensor(("N",), BF16, "Added to each row.")}
+    out = {BIAS: ("out", BF16), ROUTED: ("logits", "float32")}
+    output, dtype = out.get(layer.kind, ("C", BF16))
+    return Spec(
+        name=f"{layer.kind}_b{layer.batch}_{sizes}"
+        if head
+        else f"{layer.kind}_{sizes}",
+        description=f"{_KINDS[layer.kind]}: {layer.use}, {layer.k} to {layer.n} features.",
+        op_type="gemm",
+        tags=(*(f"model:{m}" for m in layer.models), f"tp:{layer.tp}"),
+        axes={
+            **(batch if head else {}),
+            "M": Axis("Number of tokens."),
+            "N": Axis("Output features.", layer.n),
+            "K": Axis("Input features.", layer.k),
+        },
+        inputs={
+            "A": Tensor((*head, "M", "K"), BF16, "Activations, one row a token."),
+            "B": Tensor((*head, "N", "K"), BF16, "Weight, one row an output feature."),
+            **(bias if layer.kind == BIAS else {}),
+        },
+        outputs={output: Tensor((*head, "M", "N"), dtype, "The product.")},
+        reference=reference_text("gemm", layer.kind),
+        captured_from=layer.captured_from or "",
+        fits=_fits_in_float32,
+    )
+
+
+def _fits_in_float32(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether a float32 copy of the larger of input and output fits in memory."""
+    batch = spec.const("batch_size") if "batch_size" in spec.axes else 1
+    longest = max(spec.const("N"), spec.const("K"))
+    return 4 * batch * captured.axes["M"] * longest <= MEMORY_LIMIT
 
 
 def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
+    kind = next((k for k in _KINDS if name.startswith(f"{k}_")), None)
+    if kind:
+        n, k, batch = sizes["n"], sizes["k"], sizes.get("b", 0)
+        layer = Layer(n, k, (model,), "linear layer", LLAMA, BF16, kind, batch)
+        return kind_spec(layer)
     if not name.startswith("gemm_"):
         return None
     dtype = BF16 if name.startswith("gemm_bf16_") else F16

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.gemm.relations import gemm_relations
-from kernel_judge.comparison.tolerance import Override
+from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.repeated import past_limits
@@ -23,7 +23,20 @@ from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
-TOLERANCES: tuple[Override, ...] = ()
+_SUMS = (
+    "float32 sums of 7168 products at most, each rounded by 2^-24 of a sum of about 1: "
+    "5e-6 for the root of 7168 of them"
+)
+_TENSOR_CORES = (
+    "tensor cores cut off what lies below float32 instead of rounding, 16 products at a "
+    "time: 448 times 2^-23 for a K of 7168"
+)
+_ADDED = "the bias is added in float32, and the sum rounded once: half an ulp is 2^-8 at most"
+TOLERANCES = (
+    Override("out", Tolerance(4e-3, 4e-5, 5e-6), _ADDED, source="oracle"),
+    Override("logits", Tolerance(1e-6, 1e-5, 1e-11), _SUMS, source="oracle"),
+    Override("logits", Tolerance(1e-6, 6e-5, 1e-9), _TENSOR_CORES),
+)
 _WORKSPACE_BYTES = 32 * 2**20
 # rows of B that the oracle converts to float64 at a time
 _BLOCK = 4096
@@ -41,19 +54,29 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return A [M, K] and B [N, K] of C's dtype; elements of C are about 1."""
+    """Return A [M, K] and B [N, K] of one dtype, or batches; elements of C are about 1.
+
+    A bias, of N, has elements of about 1 as well.
+    """
     n, k = definition.axes["N"], definition.axes["K"]
-    dtype = dtype_of(definition.interface.output_specs["C"].dtype)
-    return {
-        "A": stream.child("A").values((case.axes["M"], k), 1.0, dtype),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
-    }
+    m, batch = case.axes["M"], definition.axes.get("batch_size", 1)
+    dtype = dtype_of(definition.interface.input_specs["A"].dtype)
+    a = stream.child("A").values((batch * m, k), 1.0, dtype)
+    b = stream.child("B").matrix(batch * n, k, 1.0 / math.sqrt(k), dtype)
+    if "batch_size" in definition.axes:
+        return {"A": a.view(batch, m, k), "B": b.view(batch, n, k)}
+    if "bias" not in definition.interface.inputs:
+        return {"A": a, "B": b}
+    return {"A": a, "B": b, "bias": stream.child("bias").values((n,), 1.0, dtype)}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the product, float64 [M, N], a block of B's rows at a time."""
-    a = inputs["A"].double()
-    return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
+    """Return the product, float64, a block of B's rows at a time, and the bias added."""
+    a, b = inputs["A"].double(), inputs["B"]
+    if a.dim() == 3:
+        return torch.bmm(a, b.double().mT)
+    product = torch.cat([a @ rows.double().T for rows in torch.split(b, _BLOCK)], 1)
+    return product + inputs["bias"].double() if "bias" in inputs else product
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -62,7 +85,15 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of both generations, and for bfloat16 cuBLASLt."""
+    """Return the kernels of both generations, and for bfloat16 cuBLASLt.
+
+    None of them has a batch, a bias, or sums in float32.
+    """
+    interface = definition.interface
+    if list(interface.inputs) != ["A", "B"] or "batch_size" in definition.axes:
+        return ()
+    if "logits" in interface.outputs:
+        return ()
     grouped = (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
     if definition.interface.output_specs["C"].dtype == "float16":
         return grouped
@@ -93,8 +124,13 @@ def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the product [M, N] by torch.nn.functional.linear as in serving."""
-    return torch.nn.functional.linear(inputs["A"], inputs["B"])
+    """Return the product as in serving: by linear, bmm, or mm with another dtype."""
+    a, b = inputs["A"], inputs["B"]
+    if a.dim() == 3:
+        return torch.bmm(a, b.mT)
+    if "logits" in definition.interface.outputs:
+        return torch.mm(a, b.T, out_dtype=torch.float32)
+    return torch.nn.functional.linear(a, b, inputs.get("bias"))
 
 
 OP = Op(
@@ -102,6 +138,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     relations=relations,
+    tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),

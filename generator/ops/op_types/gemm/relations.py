@@ -33,6 +33,10 @@ _ALIKE = {
         "float32 sums in another order, 4e-5 at most where they cancel; both sides round "
         "once, to neighbours at most: 2^-7, and that is rare",
     ),
+    "float32": Bound(
+        Tolerance(rtol=1e-6, atol=2e-5, nmse=2e-11),
+        "float32 sums of 7168 products at most in another order, on both sides",
+    ),
 }
 _ADDED = {
     "float16": Bound(
@@ -46,44 +50,60 @@ _ADDED = {
         "as in float16, with roundings of 2^-8 instead of 2^-11: eight times the error, "
         "64 times its square",
     ),
+    "float32": Bound(
+        Tolerance(rtol=1e-6, atol=3e-5, nmse=3e-11),
+        "three float32 sums of 7168 products at most",
+    ),
 }
 
 
 def gemm_relations(definition: Definition) -> list[Relation]:
     """Return the relations of C = A·Bᵀ."""
-    alike = {"C": _ALIKE[_dtype(definition)]}
+    (output,) = definition.interface.outputs
+    alike = {output: _ALIKE[_dtype(definition)]}
     # the mean square of fewer errors than these is no mean
     rows = max(3, math.ceil(_VALUES / definition.axes["N"]))
     axes = {"M": 3 * rows}
     cases = [RelatedCase("rows-in-two", "small", axes, {}, _rows_with_parts)]
+    batches, orders = "", ["M", "N"]
+    if "batch_size" in definition.axes:
+        batches, orders = "batches-", ["batch_size", *orders]
     return [
-        reordered("rows-and-columns-reversed", ["M", "N"], alike, cases),
+        reordered(f"{batches}rows-and-columns-reversed", orders, alike, cases),
         Relation("k-in-two", _k_in_two, cases),
         reordered("n-shards-concatenate", ["N"], alike, cases, last_half_twice),
     ]
 
 
 def _dtype(definition: Definition) -> str:
-    return definition.interface.output_specs["C"].dtype
+    (spec,) = definition.interface.output_specs.values()
+    return spec.dtype
 
 
 def _rows_with_parts(definition: Definition, case: Case, stream: Stream) -> Inputs:
-    """Return A [M, K] and B [N, K] for both relations.
+    """Return A [M, K] and B [N, K] for both relations, or batches, and a bias.
 
     A has M / 3 rows, then the same with only the first third of K, then with only the
     rest; the other elements are 0. One product serves both relations, as it is slow.
     """
     n, k = definition.axes["N"], definition.axes["K"]
-    dtype = dtype_of(_dtype(definition))
-    a = stream.child("A").values((case.axes["M"] // 3, k), 1.0, dtype)
+    dtype = dtype_of(definition.interface.input_specs["A"].dtype)
+    batch = definition.axes.get("batch_size", 1)
+    a = stream.child("A").values((batch * (case.axes["M"] // 3), k), 1.0, dtype)
+    b = stream.child("B").matrix(batch * n, k, 1.0 / math.sqrt(k), dtype)
+    if "batch_size" in definition.axes:
+        a, b = a.view(batch, -1, k), b.view(batch, n, k)
     early = torch.arange(k) < k // 3
-    return {
-        "A": torch.cat([a, a.where(early, 0.0), a.where(~early, 0.0)]),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
-    }
+    parts = torch.cat([a, a.where(early, 0.0), a.where(~early, 0.0)], dim=-2)
+    if "bias" not in definition.interface.inputs:
+        return {"A": parts, "B": b}
+    return {"A": parts, "B": b, "bias": stream.child("bias").values((n,), 1.0, dtype)}
 
 
 def _k_in_two(subject: RelatedCalls) -> Iterator[Claim]:
-    """Add the products of the two parts of K."""
-    whole, early, late = subject.whole["C"].double().chunk(3)
-    yield Claim("C", early + late, whole, _ADDED[_dtype(subject.definition)])
+    """Add the products of the two parts of K; both have the bias, and the whole one."""
+    (output,) = subject.whole
+    whole, early, late = subject.whole[output].double().chunk(3, dim=-2)
+    if "bias" in subject.inputs:
+        whole = whole + subject.inputs["bias"].double()
+    yield Claim(output, early + late, whole, _ADDED[_dtype(subject.definition)])

@@ -12,7 +12,7 @@ from kernel_judge.definition import Definition
 def work(
     definition: Definition, axes: Mapping[str, int], inputs: Mapping[str, Any]
 ) -> Work:
-    """Return 2·M·N·K operations of the inputs' dtype."""
-    flops = 2 * axes["M"] * axes["N"] * axes["K"]
+    """Return 2·M·N·K operations, of each batch, of the inputs' dtype."""
+    flops = 2 * axes.get("batch_size", 1) * axes["M"] * axes["N"] * axes["K"]
     dtype = definition.interface.input_specs["A"].dtype
     return Work(read_whole(inputs), written(definition, axes, inputs), {dtype: flops})

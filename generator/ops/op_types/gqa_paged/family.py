@@ -88,7 +88,7 @@ def variant_spec(
             f" {geometry.describe(stage)} lse is base 2."
         ),
         op_type="gqa_paged",
-        tags=(f"stage:{stage}", *geometry.tags, api, "tp:1"),
+        tags=(f"stage:{stage}", *geometry.tags, api, geometry.parallel),
         axes={name: _axis(name, heads) for name in heads.axes},
         inputs={
             "q": _query(prefill, geometry.query_dtype),

@@ -74,7 +74,7 @@ def variant_spec(geometry: Geometry) -> Spec:
             " lse is base 2."
         ),
         op_type="gqa_ragged",
-        tags=("stage:prefill", *geometry.tags, ragged.FI_API, "tp:1"),
+        tags=("stage:prefill", *geometry.tags, ragged.FI_API, geometry.parallel),
         axes=_axes(qo, kv, dim),
         inputs={name: inputs[name] for name in ("q", "k", "v")}
         | geometry.added_inputs

@@ -59,6 +59,8 @@ LATENTS = (
     Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE, is_e4m3=True),
     Latent(8, 64, False, KIMI, KIMI_SCALE, is_e4m3=True),
     Latent(8, 64, True, KIMI, KIMI_SCALE, is_e4m3=True),
+    Latent(8, 64, False, KIMI, KIMI_SCALE),
+    Latent(8, 64, True, KIMI, KIMI_SCALE),
     # all heads on one GPU, with data-parallel attention
     Latent(64, 64, False, KIMI, KIMI_SCALE, tp=1),
     Latent(64, 64, True, KIMI, KIMI_SCALE, tp=1),
