@@ -214,6 +214,9 @@ def test_name_tokens_are_the_constants(spec):
     constants = {n: a.value for n, a in spec.axes.items() if a.value is not None}
     if spec.op_type == "moe_experts":
         named["gemm1_out_size"] = 2 * int(dict(found)["i"])
+    if spec.op_type == "gemm_fp4":
+        # the name counts codes, of which a byte has two
+        named["bytes_k"] = int(spec.name.rpartition("_k")[2]) // 2
     # a constraint may give one that the name leaves out
     for axis, is_same, formula in (text.partition(" == ") for text in spec.constraints):
         if axis in constants and axis not in named and is_same:

@@ -6,7 +6,9 @@ from generator.ops.spec import OpSpec
 
 SPEC = OpSpec(
     "gemm_fp4",
-    name_tokens={"n": "N", "k": "K"},
+    name_tokens={"n": "N"},
+    name_constants={"k": "K"},
+    constants={"K": None},
     kernels={"nvfp4_gemm_swizzled_": "flashinfer.gemm.mm_fp4"},
     absent={
         "sglang": "SGLang's products of fp4 are those of FlashInfer and of CUTLASS"

@@ -96,7 +96,6 @@ def layer_spec(kind: str, layer: Fp4Layer) -> Spec:
             "M": Axis("Number of tokens."),
             **(padded if tiled else {}),
             "N": Axis("Output features.", layer.n),
-            "K": Axis("Input features.", layer.k),
             "bytes_k": Axis("Bytes of a row of codes.", layer.k // 2),
             "num_k_blocks": Axis("Blocks of a row.", layer.k // block),
         },
@@ -111,7 +110,7 @@ def layer_spec(kind: str, layer: Fp4Layer) -> Spec:
         },
         outputs={"out": Tensor(("M", "N"), "bfloat16", "The product.")},
         constraints=(
-            f"bytes_k == {block // 2} * num_k_blocks",
+            f"num_k_blocks == bytes_k // {block // 2}",
             *(("padded_m == (M + 127) // 128 * 128",) if tiled else ()),
         ),
         reference=reference_text("gemm_fp4", "gemm_fp4", _WORDS[kind]),
@@ -130,5 +129,5 @@ def _tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Struc
 
 def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
     """Return whether a float32 copy of the larger of input and output fits in memory."""
-    longest = max(spec.const("N"), spec.const("K"))
+    longest = max(spec.const("N"), 2 * spec.const("bytes_k"))
     return 4 * captured.axes["M"] * longest <= MEMORY_LIMIT

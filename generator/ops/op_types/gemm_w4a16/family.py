@@ -115,7 +115,7 @@ def layer_spec(kind: str, layer: Layer) -> Spec:
 _LENGTHS = {
     AWQ: ("words_n == N // 8",),
     GPTQ: ("words_k == K // 8", "words_n == N // 8"),
-    INT4PACK: ("bytes_k == K // 2",),
+    INT4PACK: ("bytes_k == K // 2", "two == 2"),
 }
 
 
