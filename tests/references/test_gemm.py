@@ -29,7 +29,7 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.comparison.tolerance import Override
+from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.repeated import past_limits
@@ -40,7 +40,20 @@ from kernel_judge.subject import Kernel, Op
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # relations: generator.ops.op_types.gemm.relations
 
-TOLERANCES: tuple[Override, ...] = ()
+_SUMS = (
+    "float32 sums of 7168 products at most, each rounded by 2^-24 of a sum of about 1: "
+    "5e-6 for the root of 7168 of them"
+)
+_TENSOR_CORES = (
+    "tensor cores cut off what lies below float32 instead of rounding, 16 products at a "
+    "time: 448 times 2^-23 for a K of 7168"
+)
+_ADDED = "the bias is added in float32, and the sum rounded once: half an ulp is 2^-8 at most"
+TOLERANCES = (
+    Override("out", Tolerance(4e-3, 4e-5, 5e-6), _ADDED, source="oracle"),
+    Override("logits", Tolerance(1e-6, 1e-5, 1e-11), _SUMS, source="oracle"),
+    Override("logits", Tolerance(1e-6, 6e-5, 1e-9), _TENSOR_CORES),
+)
 _WORKSPACE_BYTES = 32 * 2**20
 # rows of B that the oracle converts to float64 at a time
 _BLOCK = 4096
@@ -58,19 +71,29 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return A [M, K] and B [N, K] of C's dtype; elements of C are about 1."""
+    """Return A [M, K] and B [N, K] of one dtype, or batches; elements of C are about 1.
+
+    A bias, of N, has elements of about 1 as well.
+    """
     n, k = definition.axes["N"], definition.axes["K"]
-    dtype = dtype_of(definition.interface.output_specs["C"].dtype)
-    return {
-        "A": stream.child("A").values((case.axes["M"], k), 1.0, dtype),
-        "B": stream.child("B").matrix(n, k, 1.0 / math.sqrt(k), dtype),
-    }
+    m, batch = case.axes["M"], definition.axes.get("batch_size", 1)
+    dtype = dtype_of(definition.interface.input_specs["A"].dtype)
+    a = stream.child("A").values((batch * m, k), 1.0, dtype)
+    b = stream.child("B").matrix(batch * n, k, 1.0 / math.sqrt(k), dtype)
+    if "batch_size" in definition.axes:
+        return {"A": a.view(batch, m, k), "B": b.view(batch, n, k)}
+    if "bias" not in definition.interface.inputs:
+        return {"A": a, "B": b}
+    return {"A": a, "B": b, "bias": stream.child("bias").values((n,), 1.0, dtype)}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the product, float64 [M, N], a block of B's rows at a time."""
-    a = inputs["A"].double()
-    return torch.cat([a @ block.double().T for block in inputs["B"].split(_BLOCK)], 1)
+    """Return the product, float64, a block of B's rows at a time, and the bias added."""
+    a, b = inputs["A"].double(), inputs["B"]
+    if a.dim() == 3:
+        return torch.bmm(a, b.double().mT)
+    product = torch.cat([a @ rows.double().T for rows in torch.split(b, _BLOCK)], 1)
+    return product + inputs["bias"].double() if "bias" in inputs else product
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -79,7 +102,15 @@ def relations(definition: Definition) -> list[Relation]:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the kernels of both generations, and for bfloat16 cuBLASLt."""
+    """Return the kernels of both generations, and for bfloat16 cuBLASLt.
+
+    None of them has a batch, a bias, or sums in float32.
+    """
+    interface = definition.interface
+    if list(interface.inputs) != ["A", "B"] or "batch_size" in definition.axes:
+        return ()
+    if "logits" in interface.outputs:
+        return ()
     grouped = (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
     if definition.interface.output_specs["C"].dtype == "float16":
         return grouped
@@ -110,8 +141,13 @@ def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the product [M, N] by torch.nn.functional.linear as in serving."""
-    return torch.nn.functional.linear(inputs["A"], inputs["B"])
+    """Return the product as in serving: by linear, bmm, or mm with another dtype."""
+    a, b = inputs["A"], inputs["B"]
+    if a.dim() == 3:
+        return torch.bmm(a, b.mT)
+    if "logits" in definition.interface.outputs:
+        return torch.mm(a, b.T, out_dtype=torch.float32)
+    return torch.nn.functional.linear(a, b, inputs.get("bias"))
 
 
 OP = Op(
@@ -119,6 +155,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     relations=relations,
+    tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
@@ -128,6 +165,18 @@ OP = Op(
 
 # ---- the interfaces
 
+INTERFACE_BMM_BF16 = Interface(
+    inputs={"A": "bfloat16[batch_size, M, K]", "B": "bfloat16[batch_size, N, K]"},
+    outputs={"C": "bfloat16[batch_size, M, N]"},
+)
+INTERFACE_GEMM_BF16_BIAS = Interface(
+    inputs={"A": "bfloat16[M, K]", "B": "bfloat16[N, K]", "bias": "bfloat16[N]"},
+    outputs={"out": "bfloat16[M, N]"},
+)
+INTERFACE_GEMM_BF16_F32 = Interface(
+    inputs={"A": "bfloat16[M, K]", "B": "bfloat16[N, K]"},
+    outputs={"logits": "float32[M, N]"},
+)
 INTERFACE_GEMM_BF16 = Interface(
     inputs={"A": "bfloat16[M, K]", "B": "bfloat16[N, K]"},
     outputs={"C": "bfloat16[M, N]"},
@@ -153,12 +202,177 @@ class GemmTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) the bias is added in float32, and the sum rounded once.
+# (2) float32 sums of 7168 products at most, each rounded by 2^-24 of a sum of about 1.
+# (3) tensor cores cut off what lies below float32 instead of rounding, 16 products at a
+# time.
 
 
-# fi_api:flashinfer.gemm.mm_bf16
 # Tolerances:
 #   output  source                       rtol  atol   NMSE   reason
 #   C       oracle, flashinfer, pytorch  0.01  0.008  2e-05  default
+def reference_bmm_bf16():
+    import torch
+
+
+    @torch.no_grad()
+    def run(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(A.float(), B.float().mT).to(torch.bfloat16)
+
+    return run
+
+
+class BmmBf16Base(GemmTests):
+    reference = staticmethod(reference_bmm_bf16)
+    interface = INTERFACE_BMM_BF16
+
+# The next 3: Matrix products C = A @ B.T of each batch in bfloat16, summed in float32:
+# outputs of batch_size heads from the latent space, 512 to 128 features.
+class TestBmmBf16B128N128K512(BmmBf16Base):
+    name = "bmm_bf16_b128_n128_k512"  # model:deepseek-v3, tp:1
+    axes = {"batch_size": 128, "N": 128, "K": 512}
+    sha256 = "3c125589f427a58cf25b3778aa83bda7476ba74c59286084d440a9bb963a112f"
+
+class TestBmmBf16B16N128K512(BmmBf16Base):
+    name = "bmm_bf16_b16_n128_k512"  # model:deepseek-v3, tp:8
+    axes = {"batch_size": 16, "N": 128, "K": 512}
+    sha256 = "b64b9ab7899cafb64bf361b6763d590881465b028a91e7a0b0cf6e28061f3d6d"
+
+class TestBmmBf16B64N128K512(BmmBf16Base):
+    name = "bmm_bf16_b64_n128_k512"  # model:kimi-k2, tp:1
+    axes = {"batch_size": 64, "N": 128, "K": 512}
+    sha256 = "39f93a02543072325cde51186239081246fbed59463d397e9b20a729686363fb"
+
+# The next 3: Matrix products C = A @ B.T of each batch in bfloat16, summed in float32:
+# queries of batch_size heads into it, 128 to 512 features.
+class TestBmmBf16B128N512K128(BmmBf16Base):
+    name = "bmm_bf16_b128_n512_k128"  # model:deepseek-v3, tp:1
+    axes = {"batch_size": 128, "N": 512, "K": 128}
+    sha256 = "006b14fb4889c636e01dc7f53dcc65f0c2a8d4ebccda2ebe1dc9fa77f20f99fa"
+
+class TestBmmBf16B16N512K128(BmmBf16Base):
+    name = "bmm_bf16_b16_n512_k128"  # model:deepseek-v3, tp:8
+    axes = {"batch_size": 16, "N": 512, "K": 128}
+    sha256 = "69b439a20fbb9e4818b9438095afb004d10a4ce6ca3767dd4ccad1c1559ab4db"
+
+class TestBmmBf16B64N512K128(BmmBf16Base):
+    name = "bmm_bf16_b64_n512_k128"  # model:kimi-k2, tp:1
+    axes = {"batch_size": 64, "N": 512, "K": 128}
+    sha256 = "78888b2dddc45479dda48308d4fe92657a4e75724c0fa24bb19baf38e07c5df5"
+
+
+# Tolerances:
+#   output  source               rtol   atol   NMSE   reason
+#   out     oracle               0.004  4e-05  5e-06  (1)
+#   out     flashinfer, pytorch  0.01   0.008  2e-05  default
+def reference_gemm_bf16_bias():
+    import torch
+
+
+    @torch.no_grad()
+    def run(A: torch.Tensor, B: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        a = A.float()
+        # Rows of B a block at a time: a float32 copy of all of B may take gigabytes.
+        columns = [a @ rows.float().T for rows in torch.split(B, 4096)]
+        return (torch.cat(columns, dim=1) + bias.float()).to(torch.bfloat16)
+
+    return run
+
+
+class GemmBf16BiasBase(GemmTests):
+    reference = staticmethod(reference_gemm_bf16_bias)
+    interface = INTERFACE_GEMM_BF16_BIAS
+
+# The next 2: Matrix product and bias C = A @ B.T + bias in bfloat16, added in float32:
+# expert router, 2880 to N features.
+class TestGemmBf16BiasN128K2880(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n128_k2880"  # model:gpt-oss-120b, tp:1
+    axes = {"N": 128, "K": 2880}
+    sha256 = "f3b4dffad900b1399b3cc24d939679512c25dd4fd5106fe1a0c96c78c2d2da75"
+
+class TestGemmBf16BiasN32K2880(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n32_k2880"  # model:gpt-oss-20b, tp:1
+    axes = {"N": 32, "K": 2880}
+    sha256 = "2a0f6e7aa56d767ac1acbe1b0293b486b2ffc508c56149e024d3fac8b310759d"
+
+# The next 4: Matrix product and bias C = A @ B.T + bias in bfloat16, added in float32:
+# fused query, key and value projection, K to N features.
+class TestGemmBf16BiasN14336K5120(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n14336_k5120"  # model:glm-4.6, tp:1
+    axes = {"N": 14336, "K": 5120}
+    sha256 = "9683a3c0441c9fdfaafe8eb01164b4704cd0627011a87890db1b5cda53131ea2"
+
+class TestGemmBf16BiasN1792K5120(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n1792_k5120"  # model:glm-4.6, tp:8
+    axes = {"N": 1792, "K": 5120}
+    sha256 = "50e8ba83088ced038c8b29076b504ae0268d5e1d57dc57788aaacf5352d4502d"
+
+class TestGemmBf16BiasN4608K3584(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n4608_k3584"  # model:qwen2.5-7b, tp:1
+    axes = {"N": 4608, "K": 3584}
+    sha256 = "e7f3790e56c4b9679c7ad797eae204edad9fc44f9abb962c9df7e7f26bad24e9"
+
+class TestGemmBf16BiasN5120K2880(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n5120_k2880"  # model:gpt-oss-20b, model:gpt-oss-120b, tp:1
+    axes = {"N": 5120, "K": 2880}
+    sha256 = "d45e30207540622e4f9693f37159fb689d4dec705657f1e7e7084fe40c74f6ef"
+
+# Matrix product and bias C = A @ B.T + bias in bfloat16, added in float32: attention
+# output projection, 4096 to 2880 features.
+class TestGemmBf16BiasN2880K4096(GemmBf16BiasBase):
+    name = "gemm_bf16_bias_n2880_k4096"  # model:gpt-oss-20b, model:gpt-oss-120b, tp:1
+    axes = {"N": 2880, "K": 4096}
+    sha256 = "139264749aeb77f84b7c2c92fedfc4d62043bdea5eb5590018a646bbe7a6c44d"
+
+
+# Matrix product logits = A @ B.T of bfloat16, left in float32: expert router, K to N
+# features.
+# tp:1
+# Tolerances:
+#   output  source               rtol   atol   NMSE   reason
+#   logits  oracle               1e-06  1e-05  1e-11  (2)
+#   logits  flashinfer, pytorch  1e-06  6e-05  1e-09  (3)
+def reference_gemm_bf16_f32():
+    import torch
+
+
+    @torch.no_grad()
+    def run(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return A.float() @ B.float().T
+
+    return run
+
+
+class GemmBf16F32Base(GemmTests):
+    reference = staticmethod(reference_gemm_bf16_f32)
+    interface = INTERFACE_GEMM_BF16_F32
+
+class TestGemmBf16F32N160K5120(GemmBf16F32Base):
+    name = "gemm_bf16_f32_n160_k5120"  # model:glm-4.6
+    axes = {"N": 160, "K": 5120}
+    sha256 = "48cd256ff5d77771304af2bb4eeb7c6a09de49ede97b6a768903378f88c4a405"
+
+class TestGemmBf16F32N256K3072(GemmBf16F32Base):
+    name = "gemm_bf16_f32_n256_k3072"  # model:minimax-m2
+    axes = {"N": 256, "K": 3072}
+    sha256 = "104494ad56dc0141f54f56eb6b8efd926c6f1a21341abd2594a0a5b4d3398b3f"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2
+class TestGemmBf16F32N256K7168(GemmBf16F32Base):
+    name = "gemm_bf16_f32_n256_k7168"
+    axes = {"N": 256, "K": 7168}
+    sha256 = "8ea7c84ffd3419b11c13d9b88f342a3f6c190398c45dd4eb24808a1681a7f84b"
+
+class TestGemmBf16F32N384K7168(GemmBf16F32Base):
+    name = "gemm_bf16_f32_n384_k7168"  # model:kimi-k2
+    axes = {"N": 384, "K": 7168}
+    sha256 = "dce128e405baa3a2bf0706db6ad904e59f891906764f79cc5faa06a230f58f20"
+
+
+# fi_api:flashinfer.gemm.mm_bf16
+# Tolerances: as of reference_bmm_bf16.
 def reference_gemm_bf16():
     import torch
 
@@ -176,6 +390,13 @@ def reference_gemm_bf16():
 class GemmBf16Base(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     interface = INTERFACE_GEMM_BF16
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
+# value projection on one of 8 devices, 8192 to 1280 features.
+class TestGemmBf16N1280K8192(GemmBf16Base):
+    name = "gemm_bf16_n1280_k8192"  # model:llama-3.3-70b
+    axes = {"N": 1280, "K": 8192}
+    sha256 = "dd236a62b7905063f13b6c1a4d6549746c6908d61798133c284b848f383f6521"
 
 # The next 12: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output
 # head, one row a vocabulary entry, K to N features.
@@ -320,6 +541,14 @@ class TestGemmBf16N6144K6144(GemmBf16Base):
     axes = {"N": 6144, "K": 6144}
     sha256 = "f347323a0a7199fff801f207a75824adfe34a3c41461f2827483287036f78f4d"
 
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: compression of query
+# and of key and value at once, 7168 to 2112 features.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, model:kimi-k2
+class TestGemmBf16N2112K7168(GemmBf16Base):
+    name = "gemm_bf16_n2112_k7168"
+    axes = {"N": 2112, "K": 7168}
+    sha256 = "85a24469ac769a64d391d34d7703a22fb18939053bb40ba04c9479ec25b4214e"
+
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
 # projection, 4096 to 28672 features.
 class TestGemmBf16N28672K4096(GemmBf16Base):
@@ -346,6 +575,27 @@ class TestGemmBf16N6144K4096(GemmBf16Base):
     name = "gemm_bf16_n6144_k4096"
     axes = {"N": 6144, "K": 4096}
     sha256 = "7dfbe8b72b62a9205a96b0a8cf82de514cc88f16dba576d18bfa40f25ce0fcac"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
+# projection on one of 8 devices, 8192 to 7168 features.
+class TestGemmBf16N7168K8192(GemmBf16Base):
+    name = "gemm_bf16_n7168_k8192"  # model:llama-3.3-70b
+    axes = {"N": 7168, "K": 8192}
+    sha256 = "8c395b5038d774e0e23c9ec5d48bfc204410a7d0335b5463392e7c0cf81532b6"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection on one of 8 devices, 1024 to 8192 features.
+class TestGemmBf16N8192K1024(GemmBf16Base):
+    name = "gemm_bf16_n8192_k1024"  # model:llama-3.3-70b
+    axes = {"N": 8192, "K": 1024}
+    sha256 = "4e23d895100fe573e67a1a6f74f0b2e9ae5fe7ece08dd8aaced7fc0eecb974b3"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: down projection on
+# one of 8 devices, 3584 to 8192 features.
+class TestGemmBf16N8192K3584(GemmBf16Base):
+    name = "gemm_bf16_n8192_k3584"  # model:llama-3.3-70b
+    axes = {"N": 8192, "K": 3584}
+    sha256 = "a5a91b2f6509d391f7aa881e67e5100347c9dae048046ef23e8b122c87c3dc86"
 
 
 # Tolerances:

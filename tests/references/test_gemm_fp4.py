@@ -215,7 +215,7 @@ INTERFACE_MXFP4_GEMM = Interface(
         "b_scale": "int8[N, num_k_blocks]",
     },
     outputs={"out": "bfloat16[M, N]"},
-    constraints=("bytes_k == 16 * num_k_blocks",),
+    constraints=("num_k_blocks == bytes_k // 16",),
 )
 INTERFACE_NVFP4_GEMM = Interface(
     inputs={
@@ -226,11 +226,11 @@ INTERFACE_NVFP4_GEMM = Interface(
         "alpha": "float32[]",
     },
     outputs={"out": "bfloat16[M, N]"},
-    constraints=("bytes_k == 8 * num_k_blocks",),
+    constraints=("num_k_blocks == bytes_k // 8",),
 )
 INTERFACE_NVFP4_GEMM_SWIZZLED = INTERFACE_NVFP4_GEMM.but(
     inputs={"a_scale": "float8_e4m3fn[padded_m, num_k_blocks]"},
-    constraints=("bytes_k == 8 * num_k_blocks", "padded_m == (M + 127) // 128 * 128"),
+    constraints=("num_k_blocks == bytes_k // 8", "padded_m == (M + 127) // 128 * 128"),
 )
 
 # ---- the tests
@@ -302,34 +302,39 @@ def reference_mxfp4_gemm():
 class Mxfp4GemmBase(GemmFp4Tests):
     reference = staticmethod(reference_mxfp4_gemm)
     interface = INTERFACE_MXFP4_GEMM
+    constants = ("K",)
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: fused query, key and value projection, 8192 to 1280 features.
 class TestMxfp4GemmN1280K8192(Mxfp4GemmBase):
     name = "mxfp4_gemm_n1280_k8192"
-    axes = {"N": 1280, "K": 8192, "bytes_k": 4096, "num_k_blocks": 256}
-    sha256 = "d7ec6a8365039085c86a2fc1d5350f22fa09416057304e9275fcf3244dbbbc6f"
+    axes = {"N": 1280, "bytes_k": 4096, "num_k_blocks": 256}
+    K = 8192  # "k8192" in the name
+    sha256 = "26ff3956d6fe6b646e0037710ec5dc7e3da47bf7679a80bd3a99699519cb92c7"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: fused gate and up projection, 8192 to 7168 features.
 class TestMxfp4GemmN7168K8192(Mxfp4GemmBase):
     name = "mxfp4_gemm_n7168_k8192"
-    axes = {"N": 7168, "K": 8192, "bytes_k": 4096, "num_k_blocks": 256}
-    sha256 = "663ae6ecf3e95c6fdcd6eaa3d42c048de4b1d1a83b2d1ed077075bbdc5910d39"
+    axes = {"N": 7168, "bytes_k": 4096, "num_k_blocks": 256}
+    K = 8192  # "k8192" in the name
+    sha256 = "582b3e37e11fee76c0b75e1d8196c8701692a2d3ed0b3686f9110de406df470a"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: attention output projection, 1024 to 8192 features.
 class TestMxfp4GemmN8192K1024(Mxfp4GemmBase):
     name = "mxfp4_gemm_n8192_k1024"
-    axes = {"N": 8192, "K": 1024, "bytes_k": 512, "num_k_blocks": 32}
-    sha256 = "cd537686b5b75fac71567fd0297f3f84d556a425417cf00ab1c0c49b6c3a4bb8"
+    axes = {"N": 8192, "bytes_k": 512, "num_k_blocks": 32}
+    K = 1024  # "k1024" in the name
+    sha256 = "5881698d8e07d63a1a18b7d16211fc06a89b8fbb1809c18d797530f101a7def8"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: down projection, 3584 to 8192 features.
 class TestMxfp4GemmN8192K3584(Mxfp4GemmBase):
     name = "mxfp4_gemm_n8192_k3584"
-    axes = {"N": 8192, "K": 3584, "bytes_k": 1792, "num_k_blocks": 112}
-    sha256 = "841a8c66109879729779c100325c9912c38e096de88a890a3ed1b041bde7732f"
+    axes = {"N": 8192, "bytes_k": 1792, "num_k_blocks": 112}
+    K = 3584  # "k3584" in the name
+    sha256 = "1b62e7aff9a0151da69f4683edf085d6c54849a3445a358ec79e94cadbc6482e"
 
 
 # Each 16 codes of a row share a float8_e4m3fn scale, row by row, and alpha multiplies
@@ -378,34 +383,39 @@ def reference_nvfp4_gemm():
 class Nvfp4GemmBase(GemmFp4Tests):
     reference = staticmethod(reference_nvfp4_gemm)
     interface = INTERFACE_NVFP4_GEMM
+    constants = ("K",)
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: fused query, key and value projection, 8192 to 1280 features.
 class TestNvfp4GemmN1280K8192(Nvfp4GemmBase):
     name = "nvfp4_gemm_n1280_k8192"
-    axes = {"N": 1280, "K": 8192, "bytes_k": 4096, "num_k_blocks": 512}
-    sha256 = "bc50fa7ea2fb4c75abb8ee25c5debc1190d3332a2575bf3bc40c87b030ae1bfc"
+    axes = {"N": 1280, "bytes_k": 4096, "num_k_blocks": 512}
+    K = 8192  # "k8192" in the name
+    sha256 = "e0a9e4da28f07bbe46850dbb3d666aa8a43555be8273bfc95b979622d67fb465"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: fused gate and up projection, 8192 to 7168 features.
 class TestNvfp4GemmN7168K8192(Nvfp4GemmBase):
     name = "nvfp4_gemm_n7168_k8192"
-    axes = {"N": 7168, "K": 8192, "bytes_k": 4096, "num_k_blocks": 512}
-    sha256 = "a6692c6f5cfd9bbd91c7886f7159c98a210f1d27851313e77b4fc4887d16a861"
+    axes = {"N": 7168, "bytes_k": 4096, "num_k_blocks": 512}
+    K = 8192  # "k8192" in the name
+    sha256 = "2b2ba5bc3d1493ac5c2c16416ffa31d0ed0dfa2995241a7d81e4e54451112596"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: attention output projection, 1024 to 8192 features.
 class TestNvfp4GemmN8192K1024(Nvfp4GemmBase):
     name = "nvfp4_gemm_n8192_k1024"
-    axes = {"N": 8192, "K": 1024, "bytes_k": 512, "num_k_blocks": 64}
-    sha256 = "f3abf9eb756223c69a0713e02e74578829c5029fee703c79aeb9486a92bdca04"
+    axes = {"N": 8192, "bytes_k": 512, "num_k_blocks": 64}
+    K = 1024  # "k1024" in the name
+    sha256 = "5ad0d6df3dea4bef14e18b10aa82d934b0028818a2f0e37d48ef442d3ad7341c"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: down projection, 3584 to 8192 features.
 class TestNvfp4GemmN8192K3584(Nvfp4GemmBase):
     name = "nvfp4_gemm_n8192_k3584"
-    axes = {"N": 8192, "K": 3584, "bytes_k": 1792, "num_k_blocks": 224}
-    sha256 = "9f30100c679474b2c9790d279d51edcd070430276b0e3e40f99874bba881afd2"
+    axes = {"N": 8192, "bytes_k": 1792, "num_k_blocks": 224}
+    K = 3584  # "k3584" in the name
+    sha256 = "53c33ac0150109f754fbeef2bea8cdecd907cfd26f21ac815b8a867a3659e642"
 
 
 # Each 16 codes of a row share a float8_e4m3fn scale, and alpha multiplies the product.
@@ -464,48 +474,55 @@ def reference_nvfp4_gemm_swizzled():
 class Nvfp4GemmSwizzledBase(GemmFp4Tests):
     reference = staticmethod(reference_nvfp4_gemm_swizzled)
     interface = INTERFACE_NVFP4_GEMM_SWIZZLED
+    constants = ("K",)
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: fused query, key and value projection, 8192 to 1280 features.
 class TestNvfp4GemmSwizzledN1280K8192(Nvfp4GemmSwizzledBase):
     name = "nvfp4_gemm_swizzled_n1280_k8192"  # model:llama-3.3-70b
-    axes = {"N": 1280, "K": 8192, "bytes_k": 4096, "num_k_blocks": 512}
-    sha256 = "84a62cca723101f1999008a2fb4831bd48c161156568689e5c637c5cbc05d8ed"
+    axes = {"N": 1280, "bytes_k": 4096, "num_k_blocks": 512}
+    K = 8192  # "k8192" in the name
+    sha256 = "bc563a93b8e34fbe892db0d8f8075b4cea5f66aa08e0760dc0c93df90f7edc7a"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: gate and up of the shared expert, 7168 to 512 features.
 class TestNvfp4GemmSwizzledN512K7168(Nvfp4GemmSwizzledBase):
     name = "nvfp4_gemm_swizzled_n512_k7168"  # model:deepseek-r1
-    axes = {"N": 512, "K": 7168, "bytes_k": 3584, "num_k_blocks": 448}
-    sha256 = "01ce5ef86255b63db873dcef8fea32aabafc372d3f53104113149ee7d949f372"
+    axes = {"N": 512, "bytes_k": 3584, "num_k_blocks": 448}
+    K = 7168  # "k7168" in the name
+    sha256 = "8d1d478b2b6fed4d1a853fdbc09efec7fccf1f0e1f4b94ab08a0d9f2b243ccda"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: down projection of the shared expert, 256 to 7168 features.
 class TestNvfp4GemmSwizzledN7168K256(Nvfp4GemmSwizzledBase):
     name = "nvfp4_gemm_swizzled_n7168_k256"  # model:deepseek-r1
-    axes = {"N": 7168, "K": 256, "bytes_k": 128, "num_k_blocks": 16}
-    sha256 = "ce721fbd81ba9beba115167dffb7a3624eb962536a087a24a19c8516185b667f"
+    axes = {"N": 7168, "bytes_k": 128, "num_k_blocks": 16}
+    K = 256  # "k256" in the name
+    sha256 = "4496795d5eca8aa3d12890d4f18189ed36bca3813475672e9e4d329fbe86dd77"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: fused gate and up projection, 8192 to 7168 features.
 class TestNvfp4GemmSwizzledN7168K8192(Nvfp4GemmSwizzledBase):
     name = "nvfp4_gemm_swizzled_n7168_k8192"  # model:llama-3.3-70b
-    axes = {"N": 7168, "K": 8192, "bytes_k": 4096, "num_k_blocks": 512}
-    sha256 = "390d64b2a537f372fae5a89726063ed88fc13f7a1a6411b4580c412246c7ff5c"
+    axes = {"N": 7168, "bytes_k": 4096, "num_k_blocks": 512}
+    K = 8192  # "k8192" in the name
+    sha256 = "605762580609165d9bea5651a2b67de9b983643c315fcb8c644e31a132fbfae1"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: attention output projection, 1024 to 8192 features.
 class TestNvfp4GemmSwizzledN8192K1024(Nvfp4GemmSwizzledBase):
     name = "nvfp4_gemm_swizzled_n8192_k1024"  # model:llama-3.3-70b
-    axes = {"N": 8192, "K": 1024, "bytes_k": 512, "num_k_blocks": 64}
-    sha256 = "31300128df172c765e02bcd84b8b0ac9e03af00ba4b52c2f3599014d79f36edc"
+    axes = {"N": 8192, "bytes_k": 512, "num_k_blocks": 64}
+    K = 1024  # "k1024" in the name
+    sha256 = "df95467ca3313a45c9ec8ead28b0b8017233efadcd00bfef8a3051afc51f45c3"
 
 # Matrix product out = a @ b.T of e2m1 codes, the first of two in the lower half of a
 # byte: down projection, 3584 to 8192 features.
 class TestNvfp4GemmSwizzledN8192K3584(Nvfp4GemmSwizzledBase):
     name = "nvfp4_gemm_swizzled_n8192_k3584"  # model:llama-3.3-70b
-    axes = {"N": 8192, "K": 3584, "bytes_k": 1792, "num_k_blocks": 224}
-    sha256 = "02462e0b56d25bf29dd9b0893bbfa228848fe6c41504dfb2690ba38416bda996"
+    axes = {"N": 8192, "bytes_k": 1792, "num_k_blocks": 224}
+    K = 3584  # "k3584" in the name
+    sha256 = "fcfeb8d5c891a1ef1a2052650d22856b800f1f98082db2091aa3d0d9f59faf01"
 
 
 # fmt: on

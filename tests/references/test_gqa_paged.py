@@ -890,7 +890,7 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedDecodeCap50W4095Ps64Ba
 #   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6)
 #   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (7)
 #   lse     flashinfer                        1e-05     1e-05     1e-07    default
-# Tolerances of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more:
+# Tolerances of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more:
 #   output  source                            rtol      atol     NMSE   reason
 #   output  oracle                            0.00391   1e-05*   1e-05  (1)
 #   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
@@ -971,6 +971,96 @@ class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedDecodePs64Base):
     FP16 = True  # "fp16" in the name
     sha256 = "be870a8f8b377215c1fbfe9b51c55460347c75c98f24ffd6bcea17ca2cdc48af"
 
+# The next 14: The query stands at its sequence's last key. A query that sees no key
+# gives output 0 and lse -inf.
+class TestGqaPagedDecodeH12Kv1D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h12_kv1_d128_ps64"  # model:glm-4.6, tp:8
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 12, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "67429beadb02ae4aba3dc37f746741a476fcdd88334ce5382dafa57e2a1e7ec8"
+
+class TestGqaPagedDecodeH16Kv1D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv1_d128_ps64"  # model:qwen3-235b-a22b, tp:4
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "6913047002159411d73dd6e9826220d798ff943cec2e03288dbee7038163c410"
+
+class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv2_d256_ps64"  # model:qwen3-next-80b-a3b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "55b066721c5d165d0af5c41f7a5f9a414f2c53b96aa475ba8eb889ba8973aa59"
+
+class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv2_d512_ps64"  # model:gemma-4-26b-a4b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
+    sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
+
+class TestGqaPagedDecodeH24Kv2D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h24_kv2_d128_ps64"  # model:glm-4.6, tp:4
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 24, "num_kv_heads": 2, "head_dim": 128}
+    sha256 = "0fa5902191a7e9abd1e881c8dba2d46370c3427b018c84c2d308339f6948ae92"
+
+class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
+
+class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
+    sha256 = "197c667124cacee0e0627b406bdae72344c22ac43ffdadeb7000412e52730daf"
+
+class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "bdde1d734382944f396e47693e45c97f0a44ed1f9d7c2b6bb8264190b4186e68"
+
+# model:qwen3-14b, model:llama-4-scout, tp:1
+class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h40_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "71a2374f61e8d96022da664f5a45e52277d0ea75f1bb3de5e07b7df0d7863cdf"
+
+# model:minimax-m2, model:mixtral-8x22b, tp:1
+class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "308c405423a3b8fbca986913141ba16f6907ff390cd5fcad31c17b3c7bfe1232"
+
+class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "fb444558910e58a4d4cbc36d2f96920ee86648dede6a245571cf0eb9d98546fe"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
+class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "812dba82456166fca871dcfc5f5e21b9ae483eade5f28461c6716227778bd505"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-235b-a22b, tp:8
+class TestGqaPagedDecodeH8Kv1D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h8_kv1_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "d3b8409a539e35e658e13b5736a9dfd13c4165699501d1298d05b05b67b07039"
+
+class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "224b8e2f9fdffe518b2be36a128cc50ffec1abc69eb7d61f45d7ca3676bfb32b"
+
 # The next 8: A sequence without keys gives output 0 and lse -inf.
 # model:llama-3.1-70b, model:qwen3-32b, tp:4
 class TestGqaPagedDecodeH16Kv2D128Ps64(GqaPagedDecodePs64Base):
@@ -1021,77 +1111,12 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
     axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
     sha256 = "038f84e6db605f9df8242f53d800a0e16241e25e6f0b0c3eae1d57c7b612daee"
 
-# The next 10: The query stands at its sequence's last key. A query that sees no key
-# gives output 0 and lse -inf.
-class TestGqaPagedDecodeH16Kv2D256Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h16_kv2_d256_ps64"  # model:qwen3-next-80b-a3b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
-    sha256 = "55b066721c5d165d0af5c41f7a5f9a414f2c53b96aa475ba8eb889ba8973aa59"
-
-class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h16_kv2_d512_ps64"  # model:gemma-4-26b-a4b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
-    sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
-
-class TestGqaPagedDecodeH28Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "4a47128daf0f3fb4c18a1e10e1137a2074cd069527c8d4ee7954c254e4dfafed"
-
-class TestGqaPagedDecodeH32Kv4D512Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
-    sha256 = "197c667124cacee0e0627b406bdae72344c22ac43ffdadeb7000412e52730daf"
-
-class TestGqaPagedDecodeH32Kv8D64Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
-    sha256 = "bdde1d734382944f396e47693e45c97f0a44ed1f9d7c2b6bb8264190b4186e68"
-
-# model:qwen3-14b, model:llama-4-scout, tp:1
-class TestGqaPagedDecodeH40Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h40_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "71a2374f61e8d96022da664f5a45e52277d0ea75f1bb3de5e07b7df0d7863cdf"
-
-# model:minimax-m2, model:mixtral-8x22b, tp:1
-class TestGqaPagedDecodeH48Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h48_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "308c405423a3b8fbca986913141ba16f6907ff390cd5fcad31c17b3c7bfe1232"
-
-class TestGqaPagedDecodeH64Kv4D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "fb444558910e58a4d4cbc36d2f96920ee86648dede6a245571cf0eb9d98546fe"
-
-# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
-class TestGqaPagedDecodeH64Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "812dba82456166fca871dcfc5f5e21b9ae483eade5f28461c6716227778bd505"
-
-class TestGqaPagedDecodeH96Kv8D128Ps64(GqaPagedDecodePs64Base):
-    name = "gqa_paged_decode_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
-    interface = INTERFACE_GQA_PAGED_DECODE_PS64
-    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "224b8e2f9fdffe518b2be36a128cc50ffec1abc69eb7d61f45d7ca3676bfb32b"
-
 
 # Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
 # num_kv_heads KV heads. A page holds one token. A sequence without keys gives output 0
 # and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_ps1():
     import math
 
@@ -1194,7 +1219,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedDecodePs1Base):
 # head's tokens lie side by side (layout HND). A query that sees no key gives output 0
 # and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_hnd():
     import math
 
@@ -1443,7 +1468,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedDecodeQe4m3Kve4m3Base)
 # without return_lse output is the one value. Solutions are installed under the name
 # without return_lse.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_return_lse():
     import math
 
@@ -1516,15 +1541,15 @@ class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedDecodeReturnLseBase):
     sha256 = "351eafd7758a4d08f10693c7b098fbf7d6aabfa3157326a0845fed9dec47c259"
 
 
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A head's sink is one more
-# logit, natural and unscaled, whose value is zero: it adds to the sum of exponentials,
-# and to lse. A query that sees no key gives output 0 and the lse of its sink. lse is
-# base 2.
-# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. A head's sink
+# is one more logit, natural and unscaled, whose value is zero: it adds to the sum of
+# exponentials, and to lse. A query that sees no key gives output 0 and the lse of its
+# sink. lse is base 2.
+# stage:decode, model:gpt-oss-120b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_sink():
     import math
 
@@ -1579,23 +1604,37 @@ def reference_gqa_paged_decode_sink():
     return run
 
 
-class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_sink_h64_kv8_d64_ps64"
+class GqaPagedDecodeSinkBase(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_sink)
     interface = INTERFACE_GQA_PAGED_DECODE_SINK
-    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    axes = {"head_dim": 64, "page_size": 64}
+
+class TestGqaPagedDecodeSinkH16Kv2D64Ps64(GqaPagedDecodeSinkBase):
+    name = "gqa_paged_decode_sink_h16_kv2_d64_ps64"  # tp:4
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "e83f25412f5f9a64c855eb33409ca67db8e23c63d334017b7218a680c4f2d7cc"
+
+class TestGqaPagedDecodeSinkH64Kv8D64Ps64(GqaPagedDecodeSinkBase):
+    name = "gqa_paged_decode_sink_h64_kv8_d64_ps64"  # model:gpt-oss-20b, tp:1
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
     sha256 = "6cd0a25a0104b04eff3601e0c1e15419411fe68cc98e5aa65bd7d8451fb10946"
 
+class TestGqaPagedDecodeSinkH8Kv1D64Ps64(GqaPagedDecodeSinkBase):
+    name = "gqa_paged_decode_sink_h8_kv1_d64_ps64"  # tp:8
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1}
+    sha256 = "8be7335ba65821a514df27eec98ad4735c67d0d57fb5319c8dc83b99b627f136"
 
-# Grouped-query attention over a paged KV cache, decode: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The query stands at its sequence's last key. A query at key p sees keys
-# p - 127 ... p, a sliding window of 128. A head's sink is one more logit, natural and
-# unscaled, whose value is zero: it adds to the sum of exponentials, and to lse. A query
-# that sees no key gives output 0 and the lse of its sink. lse is base 2.
-# stage:decode, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+
+# Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The query stands at its sequence's last key. A query at
+# key p sees keys p - 127 ... p, a sliding window of 128. A head's sink is one more
+# logit, natural and unscaled, whose value is zero: it adds to the sum of exponentials,
+# and to lse. A query that sees no key gives output 0 and the lse of its sink. lse is
+# base 2.
+# stage:decode, model:gpt-oss-120b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_sink_w127():
     import math
 
@@ -1656,14 +1695,27 @@ def reference_gqa_paged_decode_sink_w127():
     return run
 
 
-class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64"
+class GqaPagedDecodeSinkW127Base(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_decode_sink_w127)
     interface = INTERFACE_GQA_PAGED_DECODE_SINK
-    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    axes = {"head_dim": 64, "page_size": 64}
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
+
+class TestGqaPagedDecodeSinkW127H16Kv2D64Ps64(GqaPagedDecodeSinkW127Base):
+    name = "gqa_paged_decode_sink_w127_h16_kv2_d64_ps64"  # tp:4
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "cd040f4dbc204cbc32259b6b341a6fffb043a6fff5b0c335047c1d19e5e95c53"
+
+class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedDecodeSinkW127Base):
+    name = "gqa_paged_decode_sink_w127_h64_kv8_d64_ps64"  # model:gpt-oss-20b, tp:1
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
     sha256 = "253d91bd0bf8eb5c5ea9ff61cac036bf2485837e3af7a0e91c683af785747f15"
+
+class TestGqaPagedDecodeSinkW127H8Kv1D64Ps64(GqaPagedDecodeSinkW127Base):
+    name = "gqa_paged_decode_sink_w127_h8_kv1_d64_ps64"  # tp:8
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1}
+    sha256 = "aebabe08a27254a3cea2f89e98547bea5bf53d1876a65bc94f03461041f5500a"
 
 
 # Grouped-query attention over a paged KV cache, decode: 32 query heads share 16 KV
@@ -1672,7 +1724,7 @@ class TestGqaPagedDecodeSinkW127H64Kv8D64Ps64(GqaPagedTests):
 # p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
 # lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_w1023_h32_kv16_ps64():
     import math
 
@@ -1752,7 +1804,7 @@ class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedDecodeW1023H32Kv16Ps64Base)
 # key p sees keys p - 4095 ... p, a sliding window of 4096. A query that sees no key
 # gives output 0 and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_decode_w4095_h32_ps64():
     import math
 
@@ -2219,7 +2271,7 @@ class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(
 # pages. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
 # Tolerances of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 1 more: as of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more.
-# Tolerances of gqa_paged_prefill_causal_h16_kv1_d128_ps64 and 19 more: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances of gqa_paged_prefill_causal_h12_kv1_d128_ps64 and 22 more: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_ps64():
     import math
 
@@ -2307,6 +2359,92 @@ class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base)
     FP16 = True  # "fp16" in the name
     sha256 = "47f49805c92bb356ea15fbb61c5922383702da45726e9a2be67f189948ca5e65"
 
+# The next 13: Grouped-query attention over a paged KV cache, prefill: num_qo_heads
+# query heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right:
+# query i of q_len stands at key kv_len - q_len + i.
+class TestGqaPagedPrefillCausalH12Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h12_kv1_d128_ps64"  # model:glm-4.6, tp:8
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 12, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "60346bb56f876710b21f0ce7b7b8167c81e6b4bcc253edf5291c56260460bec3"
+
+# model:qwen3-next-80b-a3b, tp:1
+class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
+    sha256 = "a40f0da43fccd3fb8f000bfc9296c37ef4fac27f9fc978fbc431a63dcb5541d7"
+
+class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv2_d512_ps64"  # model:gemma-4-26b-a4b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
+    sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
+
+class TestGqaPagedPrefillCausalH24Kv2D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h24_kv2_d128_ps64"  # model:glm-4.6, tp:4
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 24, "num_kv_heads": 2, "head_dim": 128}
+    sha256 = "ed61c873c542117a83dccce3259c27175aba32cfe1a1b94d1d3928aeec25b12b"
+
+class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
+
+class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
+    sha256 = "22d00d0bfde3c9bb6471d7590e0d16d5c3e0f0f670a11a647c896ad2e00b7cde"
+
+class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
+    sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
+
+# model:qwen3-14b, model:llama-4-scout, tp:1
+class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "251df86ca6f4e9ce52666332179e4fc17175c01461fabe4dadfce0c2fee9ed0a"
+
+# model:minimax-m2, model:mixtral-8x22b, tp:1
+class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "5edad7bc2dc1bf0000077578a03302969f0641f683715f7c59576c404321cbe2"
+
+class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
+class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "e262d188a1fe68f0039ff57039b03a3f801ce5c11f79631dc664f0fa5544a422"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-235b-a22b, tp:8
+class TestGqaPagedPrefillCausalH8Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h8_kv1_d128_ps64"
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_dim": 128}
+    sha256 = "e85b450fbef9007102bf2dc5984f240754c2899d462911d2fec9f91eae28e7a5"
+
+class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
+    sha256 = "af49af0b49f7cb3c0ca33bce32dc50fd302ed60aac4094f8b18c498a339fadcf"
+
 # The next 10: Grouped-query attention over a paged KV cache, causal prefill:
 # num_qo_heads query heads share num_kv_heads KV heads. The mask is causal and aligned
 # bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i.
@@ -2371,80 +2509,13 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
     axes = {"num_qo_heads": 6, "num_kv_heads": 1, "head_dim": 128}
     sha256 = "5d47f6e2c9d98a2c6a5f51e53ee232f535893419b29e484a01b27f324f91aef8"
 
-# The next 10: Grouped-query attention over a paged KV cache, prefill: num_qo_heads
-# query heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right:
-# query i of q_len stands at key kv_len - q_len + i.
-# model:qwen3-next-80b-a3b, tp:1
-class TestGqaPagedPrefillCausalH16Kv2D256Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h16_kv2_d256_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 256}
-    sha256 = "a40f0da43fccd3fb8f000bfc9296c37ef4fac27f9fc978fbc431a63dcb5541d7"
-
-class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h16_kv2_d512_ps64"  # model:gemma-4-26b-a4b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
-    sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
-
-class TestGqaPagedPrefillCausalH28Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h28_kv4_d128_ps64"  # model:qwen2.5-7b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "89c9f37bf43406526ce7646cfda013730bbca20f2193a86178b46079a50bc5f5"
-
-class TestGqaPagedPrefillCausalH32Kv4D512Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h32_kv4_d512_ps64"  # model:gemma-4-31b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 4, "head_dim": 512}
-    sha256 = "22d00d0bfde3c9bb6471d7590e0d16d5c3e0f0f670a11a647c896ad2e00b7cde"
-
-class TestGqaPagedPrefillCausalH32Kv8D64Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h32_kv8_d64_ps64"  # model:llama-3.2-1b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_dim": 64}
-    sha256 = "3f78da5adbd4f931fe4d6797cbfb1b3fe28d1da869c3089472b4fb03c6973e0d"
-
-# model:qwen3-14b, model:llama-4-scout, tp:1
-class TestGqaPagedPrefillCausalH40Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h40_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "251df86ca6f4e9ce52666332179e4fc17175c01461fabe4dadfce0c2fee9ed0a"
-
-# model:minimax-m2, model:mixtral-8x22b, tp:1
-class TestGqaPagedPrefillCausalH48Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h48_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "5edad7bc2dc1bf0000077578a03302969f0641f683715f7c59576c404321cbe2"
-
-class TestGqaPagedPrefillCausalH64Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h64_kv4_d128_ps64"  # model:qwen3-235b-a22b, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 64, "num_kv_heads": 4, "head_dim": 128}
-    sha256 = "76d2d5b2a54d2f03616582aaeec3a140eb2eb3bea1a24c08d8f3596b74c638a7"
-
-# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:1
-class TestGqaPagedPrefillCausalH64Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h64_kv8_d128_ps64"
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "e262d188a1fe68f0039ff57039b03a3f801ce5c11f79631dc664f0fa5544a422"
-
-class TestGqaPagedPrefillCausalH96Kv8D128Ps64(GqaPagedPrefillCausalPs64Base):
-    name = "gqa_paged_prefill_causal_h96_kv8_d128_ps64"  # model:glm-4.6, tp:1
-    interface = INTERFACE_GQA_PAGED_PREFILL
-    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_dim": 128}
-    sha256 = "af49af0b49f7cb3c0ca33bce32dc50fd302ed60aac4094f8b18c498a339fadcf"
-
 
 # Grouped-query attention over a paged KV cache, causal prefill: num_qo_heads query
 # heads share num_kv_heads KV heads. A page holds one token. The mask is causal and
 # aligned bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A query
 # that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_ps1():
     import math
 
@@ -2581,7 +2652,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedPrefillCausalPs1Base):
 # q_len stands at key kv_len - q_len + i. In a page, a head's tokens lie side by side
 # (layout HND). A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_hnd():
     import math
 
@@ -2858,15 +2929,15 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(
     sha256 = "4b16bd0905e2ae592adcd7e6b7393ed9f2499c537c336ae20b05968378c26f5f"
 
 
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A head's sink is one more logit, natural and unscaled, whose
-# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
-# key gives output 0 and the lse of its sink. lse is base 2.
-# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. A head's sink is one more logit, natural and
+# unscaled, whose value is zero: it adds to the sum of exponentials, and to lse. A query
+# that sees no key gives output 0 and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_sink():
     import math
 
@@ -2936,24 +3007,37 @@ def reference_gqa_paged_prefill_causal_sink():
     return run
 
 
-class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64"
+class GqaPagedPrefillCausalSinkBase(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_prefill_causal_sink)
     interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
-    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    axes = {"head_dim": 64, "page_size": 64}
+
+class TestGqaPagedPrefillCausalSinkH16Kv2D64Ps64(GqaPagedPrefillCausalSinkBase):
+    name = "gqa_paged_prefill_causal_sink_h16_kv2_d64_ps64"  # tp:4
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "11e8695d5266c8e27023f320f9e675d9ed5d8b78878528cc3c3da81a0b6c4f5b"
+
+class TestGqaPagedPrefillCausalSinkH64Kv8D64Ps64(GqaPagedPrefillCausalSinkBase):
+    name = "gqa_paged_prefill_causal_sink_h64_kv8_d64_ps64"  # model:gpt-oss-20b, tp:1
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
     sha256 = "9f8f770a90749d4324824293fabe437f84ec0af1d60467de9e0b5b0618869b29"
 
+class TestGqaPagedPrefillCausalSinkH8Kv1D64Ps64(GqaPagedPrefillCausalSinkBase):
+    name = "gqa_paged_prefill_causal_sink_h8_kv1_d64_ps64"  # tp:8
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1}
+    sha256 = "053443d3b2e5855201841a742afb70341e8e10dcf5412fb18293581c026f994c"
 
-# Grouped-query attention over a paged KV cache, prefill: 64 query heads share 8 KV
-# heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it
-# has no pages. The mask is causal and aligned bottom-right: query i of q_len stands at
-# key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a sliding window of
-# 128. A head's sink is one more logit, natural and unscaled, whose value is zero: it
-# adds to the sum of exponentials, and to lse. A query that sees no key gives output 0
-# and the lse of its sink. lse is base 2.
-# stage:prefill, model:gpt-oss-120b, model:gpt-oss-20b,
-# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+
+# Grouped-query attention over a paged KV cache, prefill: num_qo_heads query heads share
+# num_kv_heads KV heads. A sequence has (pages - 1) * page_size + kv_last_page_len keys,
+# none where it has no pages. The mask is causal and aligned bottom-right: query i of
+# q_len stands at key kv_len - q_len + i. A query at key p sees keys p - 127 ... p, a
+# sliding window of 128. A head's sink is one more logit, natural and unscaled, whose
+# value is zero: it adds to the sum of exponentials, and to lse. A query that sees no
+# key gives output 0 and the lse of its sink. lse is base 2.
+# stage:prefill, model:gpt-oss-120b,
+# fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_sink_w127():
     import math
 
@@ -3027,14 +3111,28 @@ def reference_gqa_paged_prefill_causal_sink_w127():
     return run
 
 
-class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
-    name = "gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64"
+class GqaPagedPrefillCausalSinkW127Base(GqaPagedTests):
     reference = staticmethod(reference_gqa_paged_prefill_causal_sink_w127)
     interface = INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK
-    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_dim": 64, "page_size": 64}
+    axes = {"head_dim": 64, "page_size": 64}
     constants = ("window_left",)
     WINDOW_LEFT = 127  # "w127" in the name
+
+class TestGqaPagedPrefillCausalSinkW127H16Kv2D64Ps64(GqaPagedPrefillCausalSinkW127Base):
+    name = "gqa_paged_prefill_causal_sink_w127_h16_kv2_d64_ps64"  # tp:4
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2}
+    sha256 = "b9ab41a5ce8f795f4013c719b4853746c036519527e00a6ceb1a99170f8f31a2"
+
+# model:gpt-oss-20b, tp:1
+class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedPrefillCausalSinkW127Base):
+    name = "gqa_paged_prefill_causal_sink_w127_h64_kv8_d64_ps64"
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
     sha256 = "af58a0c649cdb497f4c19bb2d28633b0a07dd32719255bb3ea9ac007970dc87e"
+
+class TestGqaPagedPrefillCausalSinkW127H8Kv1D64Ps64(GqaPagedPrefillCausalSinkW127Base):
+    name = "gqa_paged_prefill_causal_sink_w127_h8_kv1_d64_ps64"  # tp:8
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1}
+    sha256 = "488bc6c2b2e0befe321a7efcb8c1945cbcc65b97525aacf36009f25f683ffb40"
 
 
 # Grouped-query attention over a paged KV cache, prefill: 32 query heads share 16 KV
@@ -3043,7 +3141,7 @@ class TestGqaPagedPrefillCausalSinkW127H64Kv8D64Ps64(GqaPagedTests):
 # key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
 # 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64():
     import math
 
@@ -3141,7 +3239,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(
 # sliding window of 4096. A query that sees no key gives output 0 and lse -inf. lse is
 # base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_causal_w4095_h32_ps64():
     import math
 
@@ -3239,7 +3337,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(
 # the tokens of a tree are verified at once, each seeing its ancestors. A query that
 # sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_custom_mask():
     import math
 
@@ -3335,7 +3433,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedPrefillCustomMaskBase)
 # gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, model:llama-3.2-11b-vision,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h16_kv2_d128_ps64 and 17 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
 def reference_gqa_paged_prefill_noncausal():
     import math
 

@@ -377,6 +377,11 @@ class TestMlaPagedDecodeH64Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
     axes = {"num_qo_heads": 64}
     sha256 = "76cc11611ab932482c8b4da997fe10d480379a3450af04d0ec992e7c54dee0c6"
 
+class TestMlaPagedDecodeH8Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
+    name = "mla_paged_decode_h8_ckv512_kpe64_ps64"  # model:kimi-k2, tp:8
+    axes = {"num_qo_heads": 8}
+    sha256 = "735fb01eda373d878e315f2ea0df5bfac4aa88cc2f57907c7b1d970e5e1ea671"
+
 
 # Multi-head latent attention over a paged cache, decode, with the projections absorbed:
 # logits are q_nope . ckv + q_pe . kpe, the values are ckv, num_qo_heads query heads
@@ -679,6 +684,11 @@ class TestMlaPagedPrefillCausalH64Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base)
     name = "mla_paged_prefill_causal_h64_ckv512_kpe64_ps64"  # model:kimi-k2, tp:1
     axes = {"num_qo_heads": 64}
     sha256 = "6be4be3ac55f9912c78927c74e715cd4f8a3980f4ae817c20a6c6b5edb51e090"
+
+class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
+    name = "mla_paged_prefill_causal_h8_ckv512_kpe64_ps64"  # model:kimi-k2, tp:8
+    axes = {"num_qo_heads": 8}
+    sha256 = "90f1d42a2a3b9878b0d9e9489e545f786414b3be97d62e4056324df17f7adac4"
 
 
 # Multi-head latent attention over a paged cache, causal prefill, with the projections
