@@ -96,7 +96,7 @@ def excused(kind: str) -> set[str]:
 KEYS = [
     (kind, key)
     for kind in TYPES
-    for key in model_defaults()[kind].keys() - excused(kind)
+    for key in sorted(model_defaults()[kind].keys() - excused(kind))
 ]
 
 
