@@ -24,8 +24,9 @@ def text_of(function: Callable[..., Any] | None) -> str | None:
 
 def values_of(override: Override) -> dict[str, Any]:
     values = {f.name: getattr(override, f.name) for f in fields(Override)}
-    # the rendered file has a copy of the function
-    return {**values, "where": text_of(override.where)}
+    # the rendered file has a copy of each function
+    functions = {"where": override.where, "growth": override.growth}
+    return values | {name: text_of(function) for name, function in functions.items()}
 
 
 def assert_same_op(mine: Op, rendered: Op) -> None:
