@@ -32,7 +32,8 @@ def reference_text(
     the top-level constant of that name. Raises NoVariant for other words, ValueError if a
     constant is missing or the source is not ASCII.
     """
-    source = _source(op_type, name, frozenset(words))
+    folder = op_folder(op_type) / "references"
+    source = _source(folder, name, frozenset(words))
     if not source.isascii():
         raise ValueError(f"{name}: ast counts bytes; keep the reference ASCII")
     lines = with_constants(source, **constants).splitlines(keepends=True)
@@ -53,8 +54,7 @@ def variants(op_type: str) -> list[tuple[str, tuple[str, ...]]]:
 
 # a family asks for one text for each of its definitions
 @cache
-def _source(op_type: str, name: str, words: frozenset[str]) -> str:
-    folder = op_folder(op_type) / "references"
+def _source(folder: Path, name: str, words: frozenset[str]) -> str:
     marked = folder / f"{name}.py.jinja"
     if not marked.is_file():
         if words:

@@ -122,7 +122,7 @@ def turn_spec(kind: str, heads: int, dim: int, models: tuple[str, ...]) -> Spec:
         },
         {"x": Tensor(shape, "bfloat16", "Heads as they are.")},
         {"output": Tensor((shape[1], shape[0], shape[2]), "bfloat16", "Turned heads.")},
-        reference_text("head_layout", kind),
+        reference_text("head_layout", "turned"),
         DEEPSEEK,
     )
 

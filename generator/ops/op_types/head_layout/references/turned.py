@@ -1,4 +1,4 @@
-"""All tokens of the first head, then those of the next."""
+"""Heads before tokens, or tokens before heads."""
 
 import torch
 
