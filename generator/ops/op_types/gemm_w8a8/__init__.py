@@ -8,8 +8,7 @@ SPEC = OpSpec(
     "gemm_w8a8",
     name_tokens={"n": "N", "k": "K"},
     absent={
-        "flashinfer": "FlashInfer's 8-bit products on Hopper have scales of blocks, or "
-        "are bmm_fp8, which gemm_fp8 has"
+        "flashinfer": "on Hopper its 8-bit products scale blocks, or are gemm_fp8's bmm_fp8"
     },
     domains={"x_scale": "non-negative", "weight_scale": "non-negative"},
 )
