@@ -21,6 +21,7 @@ from generator.dataset.changes import UNRECORDED
 from generator.dataset.definition import Definition
 from generator.dataset.file_reading import is_file, read_bytes
 from generator.dataset.paths import AUDIT, CHECKERS_KEPT, discover_definitions
+from generator.ops.op_source import op_tolerances
 from generator.ops.registry import op_packages
 from generator.problems import Failure
 from generator.rendering.generate import generate
@@ -28,6 +29,7 @@ from generator.rendering.plan import RenderOptions
 from generator.review.settings import SETTINGS
 from generator.rules.basis import basis_of_bytes
 from generator.rules.load import load_definitions
+from kernel_judge.comparison.tolerance import EXACT
 
 Files = dict[str, bytes]
 """Path → content; the mode is an ordinary file's unless a pull request says otherwise."""
@@ -85,6 +87,7 @@ class Subject:
 def make_subject(dataset: Path) -> Subject:
     """Return the subject made of a dataset's smallest fitting definitions.
 
+    Those of an op_type with tolerances come first: more can be changed for the worse.
     Raises Failure where it has no three definitions of one op_type with workloads.
     """
     names = [d.name for d in _fitting(dataset)]
@@ -123,11 +126,16 @@ def _fitting(dataset: Path) -> list[Definition]:
         if is_known and not _has_blobs(dataset, str(lines.relative_to(dataset))):
             size = os.path.getsize(dataset / file.path) + lines.stat().st_size
             by_op[file.op_type].append((size, file.name))
-    fitting = [sorted(sizes)[:_FEWEST] for sizes in by_op.values()]
-    for chosen in sorted(
-        (c for c in fitting if len(c) == _FEWEST), key=lambda c: sum(s for s, _ in c)
+    fitting = {
+        op_type: sorted(sizes)[:_FEWEST]
+        for op_type, sizes in by_op.items()
+        if len(sizes) >= _FEWEST
+    }
+    for op_type in sorted(
+        fitting,
+        key=lambda op: (_is_exact(op), sum(size for size, _ in fitting[op])),
     ):
-        names = [name for _, name in chosen]
+        names = [name for _, name in fitting[op_type]]
         loaded = load_definitions(dataset, names=names)
         if len(loaded.definitions) == _FEWEST:
             by_name = {d.name: d for d in loaded.definitions}
@@ -136,6 +144,11 @@ def _fitting(dataset: Path) -> list[Definition]:
         "An audit of reviews needs three definitions of one known op_type that have "
         "workloads without blobs."
     )
+
+
+def _is_exact(op_type: str) -> bool:
+    """Return whether an op_type states no tolerance that a pull request could widen."""
+    return all(override.tolerance == EXACT for override in op_tolerances(op_type))
 
 
 def _has_blobs(dataset: Path, lines: str) -> bool:
