@@ -189,15 +189,19 @@ def read_config(path: Path) -> dict[str, Any]:
     """Return the object in a config.json. Raises Failure where there is none.
 
     `Infinity` is read, which is no JSON: transformers writes it (time_step_limit).
+    NaN is refused: no figure is one.
     """
     shown = quote(str(path), 200)
     data = read_text_file(path.parent, path.name, MAX_BYTES)
     if isinstance(data, Problem):
         raise Failure(f"{shown}: {data.message}")
     read = parse(data, path.name)
-    problems = [p for p in read.problems if p.rule != JSON_NAN.id]
+    problems = [
+        p for p in read.problems if p.rule != JSON_NAN.id or " NaN " in p.message
+    ]
     if problems:
-        raise Failure(f"{shown}: {problems[0].message}")
+        at = f"#{problems[0].pointer}" if problems[0].pointer else ""
+        raise Failure(f"{shown}{at}: {problems[0].message}")
     value = read.value if not read.problems else json.loads(data)
     if not isinstance(value, dict):
         raise Failure(f"{shown}: a config is a JSON object of figures, this is none.")

@@ -218,6 +218,12 @@ def test_a_bad_model_config_is_one_line(root: Path, text: str) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_infinity_in_a_model_config_is_read(root: Path) -> None:
+    (root / "config.json").write_text('{"time_step_limit": [0.0, Infinity]}')
+    done = validate(root, "--model-config", str(root / "config.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_processes_say_the_same_as_one(root: Path) -> None:
     for number in range(300):
         axes = {**DEFINITION["axes"], "N": {"type": "const", "value": 100 + number}}
