@@ -26,6 +26,7 @@ OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
 COUNTS = (
     *("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len"),
     *("kv_len", "num_blocks", "nnz_kv", "total_tokens", "total_rows", "num_rows"),
+    "num_copies",
 )
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
