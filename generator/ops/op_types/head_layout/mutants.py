@@ -50,12 +50,14 @@ def of_split(definition: Definition) -> tuple[DomainMutant, ...]:
         return q, k, k
 
     changes = {
-        "heads by groups of keys": by_group,
         "heads and columns exchanged": transposed,
         "values first": values_first,
         "k and v swapped": swapped,
         "keys for values": keys_twice,
     }
+    if kv_heads > 1:
+        # of one key head both orders are the same
+        changes["heads by groups of keys"] = by_group
     return (
         *(on_outputs(definition, name, change) for name, change in changes.items()),
         on_inputs(definition, "columns shifted by one", lambda i: _rolled(i, "qkv", 1)),
