@@ -12,10 +12,14 @@ from tests.unit.ops.geometries import REPRESENTATIVES, definition_and_run, refer
 from tests.unit.ops.survivors import op_of
 
 FAMILIES = ("gqa_", "mla_", "dsa_sparse")
+# gradients are of weights that a forward pass gave the sum of: they return no LSE, and
+# have no softmax; their own rounding is tried below
+BACKWARD = ("gqa_causal_backward_h12_kv12_d64", {})
 ATTENTION = [
     r
     for r in REPRESENTATIVES
-    if r[0].startswith(FAMILIES) and "rope_quantize" not in r[0]
+    if r[0].startswith(FAMILIES)
+    and not any(other in r[0] for other in ("rope_quantize", "backward"))
 ]
 # there is one key, whose weight is 1 in any precision
 ONE_KEY = {"single-token", "one-chosen"}
@@ -81,3 +85,18 @@ def test_float32_needs_a_third_of_what_is_allowed_beside_the_rounding(name, axes
         exact = exact_lse[exact_lse.isfinite()]
         error = (lse[exact_lse.isfinite()] - exact).abs()
         assert float((error - bound.rtol * exact.abs()).max()) < bound.atol / 3
+
+
+@pytest.mark.parametrize(
+    "precise",
+    [
+        "(logits - sums).exp()",
+        "weights * (slopes - taken) * sm_scale",
+    ],
+)
+def test_gradients_by_factors_rounded_to_bfloat16_are_red(precise):
+    text = reference_of(*BACKWARD)
+    assert text.count(precise) == 1
+    wrong = run_of(text.replace(precise, f"({precise}).bfloat16().float()"))
+    assert failures(*BACKWARD, wrong)
+    assert failures(*BACKWARD, run_of(text)) == []
