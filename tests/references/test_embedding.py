@@ -62,6 +62,7 @@ def cases(definition: Definition) -> list[Case]:
         return [
             Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
             Case("edges-and-repeated", "small", {"num_tokens": 9}, {"shard": 0}),
+            Case("batch", "medium", {"num_tokens": 67}, {"shard": 0}),
             past_limits("num_tokens", 2_075, {"shard": 0}),
             Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
         ]

@@ -52,6 +52,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("one-token", "small", {"num_tokens": 1}),
         Case("odd-tokens", "small", {"num_tokens": 7}),
         Case("as-many-as-heads", "small", {"num_tokens": min(heads, 128)}),
+        Case("batch", "medium", {"num_tokens": 67}),
         past_limits("num_tokens", 8_219),
         Case("long-batch", "large", {"num_tokens": 16_384}),
     ]
