@@ -146,14 +146,16 @@ def _scales(
 ) -> torch.Tensor:
     """Return float32 scales of RMS `size`, the largest four times the least.
 
-    With more than one of `exponents`, each is divided by one of as many powers of two.
+    With more than one of `exponents`, each is divided by one of as many powers of two:
+    from the least to the largest in equal steps, in any order, so that few scales are as
+    far apart as many.
     """
     count = shape[0] * shape[1]
     drawn = torch.tensor(stream.integers(0, 2**24, count)).double() / 2**24
     scales = (1.0 + 3.0 * drawn) * (size / _SCALE_RMS)
     if exponents > 1:
-        below = torch.tensor(stream.child("exponent").integers(0, exponents, count))
-        scales = scales * 0.5 ** below.double()
+        steps = torch.linspace(0.0, exponents - 1.0, count, dtype=torch.float64).round()
+        scales = scales * 0.5 ** steps[stream.child("exponent").permutation(count)]
     return scales.float().view(shape)
 
 

@@ -54,7 +54,7 @@ _CODE_STD, _SCALE_RMS = 100.0, math.sqrt(7.0)
 _ROWS: dict[str, tuple[str, tuple[int, ...], int]] = {
     "one-row": ("small", (1,), 0),
     "first-and-last": ("small", (3, 2), 1),
-    "whole-blocks": ("medium", (128, 0), 5),
+    "whole-blocks": ("medium", (128, 5), 128),
     "past-limits": (LIMITS, (8_200,), 3),
     "prefill": ("large", (300, 77, 512, 1), 129),
 }
