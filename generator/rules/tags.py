@@ -39,12 +39,15 @@ TAG_MODEL = note("""tag-model: The figures of a model that a tag names are not k
 
 _SYNONYMS: Mapping[str, str] = {"quant": "quantization"}
 _STAGES = ("decode", "prefill", "mtp", "indexer")
+# inference has no tag
+_MODES = ("training",)
 _STATUSES = ("verified", "unverified", "reference")
 _Allowed = tuple[re.Pattern[str] | tuple[str, ...], str]
 _COUNT: _Allowed = (re.compile(r"[1-9][0-9]{0,4}"), "a positive number")
 _VALUES: Mapping[str, _Allowed] = {
     "status": (_STATUSES, "one of verified, unverified, reference"),
     "stage": (_STAGES, "one of decode, prefill, mtp, indexer"),
+    "mode": (_MODES, "training"),
     "tp": _COUNT,
     "ep": _COUNT,
     "gpu": (re.compile(r"sm[0-9]{2,3}[a-z]?"), "an architecture such as sm100"),
