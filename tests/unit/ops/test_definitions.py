@@ -74,7 +74,7 @@ HEADS = {
     "whisper-large-v3": (20, 20),
 }
 # tokens that are no axis: dtypes, and the GPU that a kernel's name says
-DTYPES = {"fp", "bf", "mxfp", "kve", "qe", "sm"}
+DTYPES = {"fp", "bf", "f", "int", "mxfp", "kve", "qe", "sm"}
 # the only layers that are here of a model that has others
 HEADS_OF_DIM = {("gemma-4-31b", 256): (32, 16), ("gemma-4-31b", 512): (32, 4)}
 # constants that a name leaves out, because they follow from those it has

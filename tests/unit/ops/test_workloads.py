@@ -83,6 +83,8 @@ MADE = (
     *("top_p", "min_p", "temperature", "topk_weights"),
     *("q_scale", "k_scale", "v_scale"),
 )
+# words of packed codes, megabytes of them: any bits are codes, and none is an index
+PACKED = ("qweight", "qzeros")
 
 
 @EVERY
@@ -94,6 +96,8 @@ def test_inputs_are_given_as_their_kind_asks(spec):
                 assert given["type"] == "scalar"
                 if name in ("sm_scale", "scale"):
                     assert math.isclose(given["value"], spec.sm_scale, rel_tol=1e-6)
+            elif name in PACKED:
+                assert given == {"type": "random"}
             elif declared.dtype in ("int32", "int64", "bool") or name in MADE:
                 assert given["type"] == "safetensors"
             else:
@@ -102,10 +106,14 @@ def test_inputs_are_given_as_their_kind_asks(spec):
 
 @EVERY
 def test_batches_are_no_uniform_sweep(spec):
-    sizes = [
-        sum(axes[name] for name in COUNTS if name in axes)
-        for axes in (line["workload"]["axes"] for line in traces(spec))
-    ]
+    sizes = []
+    for line in traces(spec):
+        axes = line["workload"]["axes"]
+        if "masked_m" in spec.inputs:
+            # max_m is of places, in whole blocks: rows are counted in a tensor
+            sizes.append(int(tensors_of(line["workload"])["masked_m"].sum()))
+        else:
+            sizes.append(sum(axes[name] for name in COUNTS if name in axes))
     steps = {b - a for a, b in pairwise(sorted(sizes))}
     assert len(steps) > 1
 

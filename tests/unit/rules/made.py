@@ -25,7 +25,7 @@ def tensor_file(tensors: Mapping[str, Values]) -> bytes:
     return struct.pack("<Q", len(text)) + text + body
 
 
-PAGED = "gqa_paged/gqa_paged_prefill_causal_h2_kv1_d4_ps4"
+PAGED = "gqa_paged/gqa_paged_prefill_causal_h2_kv1_d128_ps4"
 NAME = PAGED.split("/")[1]
 PAGED_BLOBS = f"blob/workloads/{PAGED}"
 _BF16 = "bfloat16"
@@ -35,7 +35,7 @@ PAGED_DEFINITION: dict[str, Any] = {
     "axes": {
         "num_qo_heads": {"type": "const", "value": 2},
         "num_kv_heads": {"type": "const", "value": 1},
-        "head_dim": {"type": "const", "value": 4},
+        "head_dim": {"type": "const", "value": 128},
         "page_size": {"type": "const", "value": 4},
         "total_q": {"type": "var"},
         "batch_size": {"type": "var"},

@@ -124,15 +124,18 @@ def test_a_definition_with_the_interface_of_calls_is_held_to_it(name: str) -> No
 
 
 def test_what_breaks_in_this_dataset() -> None:
-    """Published interfaces stay; docs/findings.md says what is to be done about them."""
+    """Published interfaces stay; docs/findings.md says what is to be done about them.
+
+    Decode at the shards of tensor parallelism has the interface of the whole model's.
+    """
     counted: Counter[str] = Counter()
     for definition in load_definitions(ROOT).definitions:
         if found(definition):
             counted[definition.op_type] += 1
     assert counted == {
-        "gqa_paged": 27,
+        "gqa_paged": 31,
         "mhc": 2,
-        "mla_paged": 5,
+        "mla_paged": 6,
         "moe": 6,
         "page_append": 7,
         "quantization": 4,
