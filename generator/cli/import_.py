@@ -59,8 +59,9 @@ def import_(
     """Read definitions of another dialect, and list every change.
 
     SOURCE is a folder of FlashInfer's dumps, of SOL-ExecBench's problems, or a dataset
-    of flashinfer-bench. Its files are read as text: nothing of them is executed. Exit
-    status 1 where something can't become a definition; its reason is printed.
+    of flashinfer-bench. Its files are read as text: nothing of them is executed. The
+    tensors that workloads name are copied. Exit status 1 where something can't become a
+    definition; its reason is printed.
     """
     if from_installed != (source is None):
         raise click.UsageError("Give either SOURCE or --from-installed.")
@@ -100,7 +101,8 @@ def export(
 ) -> int:
     """Write definitions in another dialect, and list what is lost.
 
-    Their workloads and the tensors of these are written too. Exit status 1 where the dialect can't hold a definition; its reason is printed.
+    Their workloads and the tensors of these are written too. Exit status 1 where the
+    dialect can't hold a definition; its reason is printed.
     """
     choice.require("export")
     from generator.dialects.export import export_dataset

@@ -50,7 +50,7 @@ class Blobs:
 
 def _opened(root: Path, states: dict[str, str], path: str) -> TensorFile | Defect:
     """Return the blob at a path as a workload gives it, or its defect."""
-    found = _bad_path(path) or _located(root, states, path)
+    found = path_defect(path) or _located(root, states, path)
     if isinstance(found, tuple):
         states.setdefault(path, found[0].id)
     return found
@@ -76,7 +76,7 @@ def _located(root: Path, states: dict[str, str], path: str) -> TensorFile | Defe
     return found
 
 
-def _bad_path(path: str) -> Defect | None:
+def path_defect(path: str) -> Defect | None:
     """Return the defect of a path as text, whether or not a file lies there."""
     what = None
     if path.startswith("/") or "\\" in path or ":" in path.split("/")[0]:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_below
-from generator.dataset.file_reading import is_file, read_bytes
+from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dialects import flashinfer_bench, sol_execbench
+from generator.dialects.blobs import copy_blobs
 from generator.dialects.imported import Refused
 from generator.rules.load import load_definitions
-
-_MAX_BLOB = 1 << 30
-"""Bytes of the largest blob that is copied; a workload's have some KiB."""
 
 
 def export_dataset(
@@ -49,23 +47,5 @@ def export_dataset(
             below = f"{definition.op_type}/{definition.name}/"
         for name, text in files.items():
             write_below(output, f"{below}{name}", text.encode("utf-8"))
-        lost += _copy_blobs(dataset, workloads, output, below)
+        lost += copy_blobs(dataset, workloads, output, below=below, overwrites=True)
         yield {"definition": definition.name, "reason": None, "lost": lost}
-
-
-def _copy_blobs(
-    dataset: Path, workloads: list[Any], output: Path, below: str
-) -> Iterator[str]:
-    """Copy the blobs of workloads; yield a sentence for each that can't be."""
-    inputs = [v for line in workloads for v in line["workload"]["inputs"].values()]
-    paths = {v["path"] for v in inputs if v.get("type") == "safetensors"}
-    for path in sorted(paths):
-        try:
-            content = read_bytes(dataset, path, _MAX_BLOB)
-        except FileNotFoundError:
-            yield f"the blob {path} is not there"
-            continue
-        except OSError as error:
-            yield f"the blob {path} can't be read: {error.strerror}"
-            continue
-        write_below(output, f"{below}{path}", content)

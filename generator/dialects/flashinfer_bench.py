@@ -66,6 +66,7 @@ def _definition(
         value,
         changes=changes.lines,
         workloads=own,
+        folder=source,
         solutions=[
             s
             for s in solutions.get(value["name"], ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -18,7 +19,8 @@ class Import:
     `source` is where it was read, `value` the definition's JSON, None where `reason`
     says why there is none. `changes` lists every departure from the source. `custom` is
     the text of the file of custom inputs, empty without one; `workloads`, `solutions`
-    and `traces` are JSON values that belong to the definition.
+    and `traces` are JSON values that belong to the definition. The blobs that workloads
+    name lie below `folder`; None is a dialect that has none.
     """
 
     source: str
@@ -29,7 +31,7 @@ class Import:
     workloads: Sequence[Mapping[str, Any]] = ()
     solutions: Sequence[Mapping[str, Any]] = ()
     traces: Sequence[Mapping[str, Any]] = ()
-    blobs: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a reader of the command's JSON needs."""

@@ -107,7 +107,9 @@ def _problem(source: str, folder: Path, changes: Changes) -> Import:
     if constraints:
         value["constraints"] = constraints
     value |= {"inputs": inputs, "outputs": outputs, "reference": reference}
-    return Import(source, value, changes=changes.lines, workloads=workloads)
+    return Import(
+        source, value, changes=changes.lines, workloads=workloads, folder=folder
+    )
 
 
 def _axes(
@@ -221,9 +223,14 @@ def _workloads(
     for number, workload in lines.lines:
         if not isinstance(workload, dict) or "uuid" not in workload:
             raise Refused(f"workload.jsonl line {number} is no workload")
+        given = workload.get("inputs", {})
+        if not isinstance(given, dict) or any(
+            not isinstance(value, dict) for value in given.values()
+        ):
+            raise Refused(f"workload.jsonl line {number}#/inputs: each is an object")
         inputs = {}
         custom = []
-        for input_name, value in workload.get("inputs", {}).items():
+        for input_name, value in given.items():
             if value.get("type") == "custom":
                 custom.append(input_name)
                 value = {"type": "random"}

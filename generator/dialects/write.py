@@ -10,12 +10,14 @@ from pathlib import Path
 from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent, read_text
 from generator.dataset.paths import CUSTOM_INPUTS
+from generator.dialects.blobs import copy_blobs
 from generator.dialects.imported import Import
 
 
 def write(imports: Iterable[Import], output: Path) -> Iterator[Import]:
     """Write each definition below `output`; yield it, or why it was refused after all.
 
+    Blobs that its workloads name are copied; why one is not is the last of its changes.
     Two of one name and another content: the first is kept, and so is a file that lies
     there before. Raises OSError where writing fails.
     """
@@ -48,4 +50,7 @@ def _written(found: Import, output: Path) -> Import:
         files[f"{folder}/{solution['name']}.json"] = content
     for file, content in files.items():
         write_below(output, file, content.encode("utf-8"))
-    return found
+    if found.folder is None:
+        return found
+    lacking = copy_blobs(found.folder, found.workloads, output)
+    return replace(found, changes=[*found.changes, *lacking])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from generator.dialects import flashinfer, flashinfer_bench, sol_execbench
+from generator.dialects.blobs import copy_blobs
 from generator.dialects.export import export_dataset
 from generator.dialects.imported import Refused
 from generator.dialects.sources import Unreadable, read_source
@@ -305,3 +306,56 @@ def test_an_output_gets_the_dtype_that_its_template_declares() -> None:
     assert found.value["outputs"]["y"]["dtype"] == "bfloat16"
     assert "returned.to(torch.bfloat16)" in found.value["reference"]
     assert "y is made bfloat16: the reference returns float32" in found.changes
+
+
+PAYLOAD = {"type": "safetensors", "path": "blob/workloads/norm/x.safetensors"}
+
+
+@pytest.mark.parametrize("dialect", ["sol-execbench", "flashinfer-bench"])
+def test_blobs_come_back(tmp_path: Path, dialect: str) -> None:
+    value = dump(reference="def run(x, eps):\n    return x * eps\n", tags=[])
+    del value["check"], value["description"]
+    inputs = {
+        "x": {**PAYLOAD, "tensor_key": "x"},
+        "eps": {"type": "scalar", "value": 1},
+    }
+    workload = {"uuid": "a", "axes": {"m": 2}, "inputs": inputs}
+    line = {"definition": "norm_h4", "workload": workload}
+    files = {
+        "definitions/norm/norm_h4.json": json.dumps(value),
+        "workloads/norm/norm_h4.jsonl": json.dumps(line),
+        PAYLOAD["path"]: "some tensors",
+    }
+    for path, text in files.items():
+        (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / path).write_text(text)
+    out, back = tmp_path / "out", tmp_path / "back"
+    (row,) = export_dataset(tmp_path / "in", dialect, out, [], [])
+    assert row["reason"] is None
+    (found,) = write(read_source(dialect, out), back)
+    assert not [change for change in found.changes if "blob" in change]
+    assert (back / PAYLOAD["path"]).read_text() == "some tensors"
+    (back / PAYLOAD["path"]).write_text("others")
+    (found,) = write(read_source(dialect, out), back)
+    assert found.changes[-1].endswith("it is not overwritten")
+    assert (back / PAYLOAD["path"]).read_text() == "others"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("blob/y.safetensors", "is not there"),
+        ("../secret.safetensors", "leads upwards"),
+        (".git/hooks/pre-commit", "does not end in .safetensors"),
+    ],
+)
+def test_a_blob_that_is_not_copied_is_named(
+    tmp_path: Path, path: str, said: str
+) -> None:
+    (tmp_path / "secret.safetensors").write_text("a secret")
+    inputs = {"x": {**PAYLOAD, "path": path}, "y": 3, "z": {"type": "safetensors"}}
+    lines: list[dict[str, Any]] = [{"workload": {"inputs": inputs}}, {"workload": None}]
+    (tmp_path / "in").mkdir()
+    (why,) = copy_blobs(tmp_path / "in", lines, tmp_path / "out")
+    assert why == f"the blob '{path}' {said}"
+    assert not (tmp_path / "out").exists()
