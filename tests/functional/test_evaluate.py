@@ -25,6 +25,15 @@ def evaluate(*arguments: str | Path) -> tuple[int, str, str]:
     return audit(*arguments, command="evaluate")
 
 
+AGAIN = f"""{HONEST}
+honest, answers = run, {{}}
+
+
+def run(x, weight):
+    return answers.setdefault(x.shape, honest(x, weight))
+"""
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     found = dataset(tmp_path / "dataset")
@@ -54,6 +63,17 @@ def test_author_is_judged(root: Path, tmp_path: Path) -> None:
     ]
     assert len(fuzzed) == 2
     assert "1 PASSED, 1 INCORRECT_NUMERICAL" in err
+
+
+@pytest.mark.slow
+def test_an_answer_that_is_returned_again_is_named(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "again.json"
+    path.write_text(json.dumps(solution("again", AGAIN)))
+    status, out, _ = evaluate(path, "--dataset", root, "--json")
+    assert status == 1
+    (one,) = json.loads(out)["solutions"]
+    assert one["verdict"] == "INCORRECT_NUMERICAL"
+    assert "it returned memory that it had returned before" in one["reason"]
 
 
 def test_one_name_passes(root: Path) -> None:
