@@ -94,6 +94,15 @@ _UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
+def rendered_test(op_type: str) -> str:
+    """Return where the rendered tests of an op_type lie by default.
+
+    Commands that are proposed name the file: pytest would collect the whole folder,
+    with tests of others that may lie in it.
+    """
+    return f"tests/references/test_{op_type}.py"
+
+
 @dataclass(frozen=True, order=True)
 class DatasetFile:
     """Name one file `<kind>/<op_type>/<name>.<extension>`.

@@ -9,7 +9,7 @@ from pathlib import Path
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
 from generator.dataset.definition import Definition
-from generator.dataset.paths import DatasetFile, Discovered
+from generator.dataset.paths import DatasetFile, Discovered, rendered_test
 from generator.execution.cores import usable_cores
 from generator.hub.remote import TESTS
 from generator.problems import Failure, Problem, Severity
@@ -143,7 +143,7 @@ def _of_evidence(
         if not any(map(is_ground_truth, agreeing.get(file.name, ()))):
             message = (
                 f"{one_line(file.name)}: no production kernel and no recording of one "
-                "agreed with this text: pytest tests/references --definition "
+                f"agreed with this text: pytest {rendered_test(file.op_type)} --definition "
                 f"{one_line(file.name)} --results results.jsonl, then trace-dataset "
                 "verify --record results.jsonl."
             )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from generator.dataset.definition import Definition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
+from generator.dataset.paths import rendered_test
 from generator.ops.registry import op_packages
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE
@@ -61,7 +62,7 @@ def _tags(change: Change, new: Definition, known: ReviewContext) -> Finding:
 
 
 def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
-    path = f"tests/references/test_{new.op_type}.py"
+    path = rendered_test(new.op_type)
     shown = one_line(path)
     if path not in known.sides.head:
         if "tests/references" in known.folders_before:
@@ -199,7 +200,9 @@ def _at_workloads(change: Change, new: Definition, known: ReviewContext) -> Find
         said = f"agreed at {plural(len(asked), 'workload')}"
         return Finding(UNKNOWN, CLAIMED + said, needs_gpu=True)
     told = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
-    command = f"pytest tests/references --definition {new.name} --device cuda"
+    command = (
+        f"pytest {rendered_test(new.op_type)} --definition {new.name} --device cuda"
+    )
     return Finding(
         UNKNOWN,
         one_line(f"{told}: {command} --workloads all --results results.jsonl", 300),
@@ -289,8 +292,8 @@ def _recording(change: Change, new: Definition, known: ReviewContext) -> Finding
         return Finding(NO, f"its replay failed: {bad[0]}")
     if replays:
         return Finding(YES, f"{shown}; its replay passed: {replays[0][1]}")
-    seen = f"{shown}; no replay is on record: pytest tests/references --definition "
-    return Finding(UNKNOWN, seen + one_line(new.name, 100))
+    seen = f"{shown}; no replay is on record: pytest {rendered_test(new.op_type)}"
+    return Finding(UNKNOWN, f"{one_line(seen)} --definition {one_line(new.name, 100)}")
 
 
 def _audit(change: Change, new: Definition, known: ReviewContext) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
 from generator.review.checklist import Answer, answer_all
 from generator.review.checks import CheckChange
+from generator.review.commands import commands
 from generator.review.context import ReviewContext
 from generator.review.decision import Decision, Reason, Weight, by_weight, decide
 from generator.review.findings import CLAIM, of_paths, reasons_of
@@ -293,7 +293,7 @@ def make_review(sources: Sources, jobs: int, asked: Asked | None = None) -> Revi
         answers,
         compared,
         found,
-        tuple(_commands([answer for answer in answers if answer.needs_gpu])),
+        tuple(commands([a for a in answers if a.needs_gpu], sides.head)),
         findings,
         tests.changes,
         sides.treatments,
@@ -380,21 +380,3 @@ def _not_run(sides: Sides, trusted: Collection[Treatment]) -> Iterator[Reason]:
             named = some([quote(path, 120) for path in paths], _NAMED)
             said = f"{named}: not run here (trace-dataset review --execute)"
             yield Reason(Decision.PERSON, Weight.CLAIM, NOT_RUN, said, tuple(paths))
-
-
-def _commands(answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield what to run on a machine with a GPU."""
-    if not answers:
-        return
-    named = (name for a in answers for name in (a.definition, *a.others) if name)
-    names = [shlex.quote(one_line(name)) for name in dict.fromkeys(named)]
-    chosen, tested = "--all", ""
-    if len(names) <= _NAMED:
-        chosen = " ".join(f"--definition-name {name}" for name in names)
-        tested = "".join(f" --definition {name}" for name in names)
-    yield f"gen-tests {chosen}"
-    if any(answer.id == AT_WORKLOADS for answer in answers):
-        tested += " --workloads all"
-    yield f"pytest tests/references{tested} --device cuda --results results.jsonl"
-    yield "trace-dataset verify --record results.jsonl"
-    yield f"trace-dataset record {chosen}"

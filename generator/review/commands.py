@@ -1,0 +1,42 @@
+"""What a review asks to run on a machine with a GPU."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from generator.dataset.paths import rendered_test
+from generator.problems.messages import one_line
+from generator.review.checklist import Answer
+from generator.review.points import AT_WORKLOADS
+
+_NAMED = 20
+"""Definitions that are named; of more, all are asked for."""
+
+
+def commands(answers: Sequence[Answer], head: Collection[str]) -> Iterator[str]:
+    """Yield what would answer these points; `head` are the paths that there are."""
+    if not answers:
+        return
+    named = (name for a in answers for name in (a.definition, *a.others) if name)
+    names = list(dict.fromkeys(named))
+    chosen, tested = "--all", "tests/references"
+    if len(names) <= _NAMED:
+        quoted = [shlex.quote(one_line(name)) for name in names]
+        paths = map(PurePosixPath, head)
+        op_types = {
+            path.parent.name
+            for path in paths
+            if path.parts[0] == "definitions" and path.stem in names
+        }
+        files = [rendered_test(op_type) for op_type in sorted(op_types)]
+        chosen = " ".join(f"--definition-name {name}" for name in quoted)
+        tested = " ".join(shlex.quote(one_line(file)) for file in files) or tested
+        tested += "".join(f" --definition {name}" for name in quoted)
+    yield f"gen-tests {chosen}"
+    if any(answer.id == AT_WORKLOADS for answer in answers):
+        tested += " --workloads all"
+    yield f"pytest {tested} --device cuda --results results.jsonl"
+    yield "trace-dataset verify --record results.jsonl"
+    yield f"trace-dataset record {chosen}"
