@@ -1,0 +1,31 @@
+"""The commands that a review proposes run tests of the definitions alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from generator.review.checklist import Answer
+from generator.review.commands import commands
+
+GEMM = "tests/references/test_gemm.py"
+HEAD = ("definitions/gemm/a.json", "workloads/norm/a.jsonl", "definitions/norm/b.json")
+
+
+@pytest.mark.parametrize(
+    ("names", "tested"),
+    [
+        (("a",), f"{GEMM} --definition a"),
+        (
+            ("b", "a"),
+            f"{GEMM} tests/references/test_norm.py --definition b --definition a",
+        ),
+        (("gone",), "tests/references --definition gone"),
+        (tuple(map(str, range(21))), "tests/references"),
+    ],
+)
+def test_the_files_of_the_definitions_are_named(
+    names: tuple[str, ...], tested: str
+) -> None:
+    answers = [Answer(name, "a point", "unknown", "nothing") for name in names]
+    _, run, *_ = commands(answers, HEAD)
+    assert run == f"pytest {tested} --device cuda --results results.jsonl"
