@@ -23,9 +23,9 @@ class Unparsable(Exception):
         self.line = line
 
 
-# what reads the definitions once more, as rendering does, finds the trees of 256 texts;
+# what reads the definitions once more, as rendering does, finds the trees of 192 texts;
 # no more, since a tree takes a hundred times the memory of its text
-_TREES = 256
+_TREES = 192
 
 
 @lru_cache(maxsize=_TREES)
