@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
@@ -26,7 +26,6 @@ LATENT_SCALES = {"ckv_scale": 0.6875, "kpe_scale": 0.8125}
 DRAFT_TOKENS = 8
 # pages of a batch whose numbers fit in a blob, with its indptr arrays
 _MOST_PAGES = 14_000
-_MOST_SEQUENCES = 128
 
 
 def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
@@ -107,24 +106,11 @@ def ragged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Struct
 
 
 def traffic(spec: Spec) -> Iterator[CapturedWorkload]:
-    """Yield steps of a server under load, of decode or of prefill.
-
-    Page tables do not depend on the number of heads: decode of a shard has the long
-    context alone, and definitions of whole models have the large batches.
-    """
+    """Yield steps of a server under load, of decode or of prefill."""
     if "qo_indptr" in spec.inputs:
         yield from prefill_steps(spec.name, spec.const("num_qo_heads"))
-        return
-    steps = decode_steps(spec.name, _MOST_PAGES * spec.const("page_size"))
-    is_shard = any(tag.startswith("tp:") and tag != "tp:1" for tag in spec.tags)
-    yield from islice(steps, 1) if is_shard else steps
-
-
-def traffic_of_variants(spec: Spec) -> Iterator[CapturedWorkload]:
-    """Yield the steps of up to 128 sequences: a variant changes no page table."""
-    for step in traffic(spec):
-        if step.axes["batch_size"] <= _MOST_SEQUENCES:
-            yield step
+    else:
+        yield from decode_steps(spec.name, _MOST_PAGES * spec.const("page_size"))
 
 
 def is_causal(spec: Spec) -> bool:

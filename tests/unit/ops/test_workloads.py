@@ -261,5 +261,6 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
 
 def test_blobs_together_are_small():
     sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
-    # eleven of what was captured; page tables of long contexts and large batches
-    assert sum(sizes) <= 18 * 2**20
+    # eleven of what was captured; page tables of long contexts and large batches; tokens
+    # of embeddings, rows of experts, slots of caches
+    assert sum(sizes) <= 21 * 2**20

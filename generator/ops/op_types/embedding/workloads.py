@@ -9,9 +9,6 @@ from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, fits_a_blob
 
 SHARDS = 8
-# a blob of thousands of tokens is 16 KiB: a shard and a whole vocabulary have them
-_FEW = 1024
-MANY = ("embedding_v16032_h4096", "embedding_v128256_h4096")
 
 
 def tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
@@ -28,6 +25,5 @@ def tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Struct
 
 
 def tokens_fit(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether the int64 tokens fit in a blob; most tables have few tokens."""
-    count = captured.axes["M"]
-    return fits_a_blob(8 * count) and (count <= _FEW or spec.name in MANY)
+    """Return whether the int64 tokens fit in a blob."""
+    return fits_a_blob(8 * captured.axes["M"])

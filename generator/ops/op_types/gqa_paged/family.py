@@ -120,13 +120,7 @@ def variant_spec(
         ),
         structure=workloads.verified if masked else workloads.paged,
         fits=workloads.verified_fits if masked else workloads.paged_fits,
-        traffic=(
-            no_traffic
-            if masked
-            else workloads.traffic_of_variants
-            if geometry.words("decode")
-            else workloads.traffic
-        ),
+        traffic=no_traffic if masked else workloads.traffic,
         sm_scale=geometry.sm_scale,
         scalars=workloads.SCALES if geometry.special == "kve4m3" else {},
     )
