@@ -6,23 +6,30 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
 
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
+
+_IMPORT = "<frozen importlib._bootstrap>"
+# of the CPU, until it is asked again whether an import has ended
+_AGAIN_SECONDS = 0.05
 
 
 @contextmanager
 def cpu_limit(seconds: float | None) -> Iterator[None]:
     """Skip the test that runs once its process has computed for so many CPU seconds.
 
-    For a test's own thread; a call into torch ends before the test does. None is no limit.
+    For a test's own thread; a call into torch ends before the test does, and so does an
+    import: half a module would stay for all tests behind it. None is no limit.
     """
     if seconds is None or not hasattr(signal, "setitimer"):
         yield
         return
 
-    def over(number: int, frame: FrameType | None) -> NoReturn:
+    def over(number: int, frame: FrameType | None) -> None:
+        if _imports(frame):
+            signal.setitimer(signal.ITIMER_PROF, _AGAIN_SECONDS)
+            return
         reason = f"took over {seconds:g} s of the CPU: --workloads all asks for it"
         skip(Kind.TOO_LONG, reason)
 
@@ -33,3 +40,12 @@ def cpu_limit(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return whether a frame is within the import of a module."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False
