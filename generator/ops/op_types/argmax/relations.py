@@ -12,7 +12,7 @@ from kernel_judge.definition import Definition
 from kernel_judge.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 
 _SAME = Bound(EXACT, "each row has one first largest logit")
-_MOVED = Bound(EXACT, "the largest logit stands so many places further")
+_MOVED = Bound(EXACT, "the largest logit moves as far as its row")
 
 
 def argmax_relations(definition: Definition) -> list[Relation]:

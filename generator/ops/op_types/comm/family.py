@@ -17,7 +17,7 @@ ROWS = ("num_tokens", "hidden_size")
 
 @dataclass(frozen=True)
 class Block:
-    """Name the constants of one definition: a model's width, over so many ranks.
+    """Name the constants of one definition: a model's width and the number of ranks.
 
     `word` is what its name says of eps.
     """

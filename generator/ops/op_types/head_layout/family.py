@@ -77,7 +77,7 @@ def instance(
 def split_spec(
     heads: int, kv_heads: int, dim: int, models: tuple[str, ...], tp: int, captured: str
 ) -> Spec:
-    """Return the definition that splits fused rows of so many heads."""
+    """Return the definition that splits fused rows with these numbers of heads."""
     outputs = {
         name: Tensor(("num_tokens", axis, "head_dim"), "bfloat16", f"The {what}.")
         for name, axis, what in (
