@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.gradient_relations import gradient_scaled
 from generator.ops.row_relations import in_two_parts, reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition
 from kernel_judge.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 
@@ -16,7 +17,6 @@ _ALIKE = Bound(
     "the same float32 operations, maybe of other instructions: both sides round once, to "
     "neighbours at most: 2^-7, and that is rare; where terms cancel 2^-24 of them is left",
 )
-_FACTOR = Bound(EXACT, "a factor of -2 changes sign and exponent of the product alone")
 _SYMMETRIC = Bound(
     Tolerance(rtol=8e-3, atol=3e-2, nmse=4e-5),
     "the slopes at x and -x add up to 1; either gradient is rounded to bfloat16, by 2^-8 "
@@ -31,17 +31,9 @@ def gradient_relations(definition: Definition) -> list[Relation]:
     return [
         reordered("rows-reversed", ["num_tokens"], bounds, cases),
         in_two_parts("rows-in-two", "num_tokens", bounds, cases),
-        Relation("gradient-scaled", _scaled, cases),
+        gradient_scaled(cases),
         Relation("slopes-of-both-signs", _both_signs, cases),
     ]
-
-
-def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
-    """Multiply the gradient of the output by -2: that of the input is, too."""
-    inputs = subject.inputs
-    actual = subject.run({**inputs, "grad_output": -2.0 * inputs["grad_output"]})
-    expected = -2.0 * subject.whole["grad_input"]
-    yield Claim("grad_input", actual["grad_input"], expected, _FACTOR)
 
 
 def _both_signs(subject: RelatedCalls) -> Iterator[Claim]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.gradient_relations import gradient_scaled
 from generator.ops.row_relations import in_two_parts, reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
@@ -15,7 +16,6 @@ from kernel_judge.relation import (
     RelatedCalls,
     RelatedCase,
     Relation,
-    alike,
 )
 
 _ALIKE = Bound(
@@ -23,7 +23,6 @@ _ALIKE = Bound(
     "float32 sums in another order: both sides round nearly the same value once, to "
     "neighbours at most: 2^-7; where sums cancel, a few 2^-24 of what they sum are left",
 )
-_FACTOR = Bound(EXACT, "a factor of -2 changes sign and exponent of all terms alone")
 _PREFIX = ("grad_output", "q", "k", "v", "output")
 
 
@@ -37,17 +36,9 @@ def gradient_relations(definition: Definition) -> list[Relation]:
         in_two_parts("sequences-in-two", "batch_size", bounds, cases),
         reordered("heads-reversed", ["num_qo_heads", "num_kv_heads"], bounds, cases),
         reordered("columns-reversed", ["head_dim"], bounds, cases),
-        Relation("gradient-scaled", _scaled, cases),
+        gradient_scaled(cases),
         Relation("end-has-no-gradient", _cut, cases),
     ]
-
-
-def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
-    """Multiply the gradient of the output by -2: all others are, too."""
-    inputs = subject.inputs
-    actual = subject.run({**inputs, "grad_output": -2.0 * inputs["grad_output"]})
-    expected = {name: -2.0 * value for name, value in subject.whole.items()}
-    yield from alike(expected, actual, dict.fromkeys(expected, _FACTOR))
 
 
 def _cut(subject: RelatedCalls) -> Iterator[Claim]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.gradient_relations import gradient_scaled
 from generator.ops.row_relations import in_two_parts, reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition
 from kernel_judge.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 
@@ -21,7 +22,6 @@ _GRADIENT = Bound(
     "the same float32 operations, maybe of other instructions: both sides round once, to "
     "neighbours at most: 2^-7, and that is rare",
 )
-_FACTOR = Bound(EXACT, "a factor of -2 changes sign and exponent of all terms alone")
 
 
 def loss_relations(definition: Definition) -> list[Relation]:
@@ -30,7 +30,7 @@ def loss_relations(definition: Definition) -> list[Relation]:
     outputs = definition.interface.outputs
     is_gradient = "grad_logits" in outputs
     bounds = dict.fromkeys(outputs, _GRADIENT if is_gradient else _SUMMED)
-    another = Relation("gradient-scaled", _scaled, cases)
+    another = gradient_scaled(cases, "grad_losses")
     if not is_gradient:
         another = Relation("tokens-renamed", _renamed, cases)
     return [
@@ -38,14 +38,6 @@ def loss_relations(definition: Definition) -> list[Relation]:
         in_two_parts("rows-in-two", "num_tokens", bounds, cases),
         another,
     ]
-
-
-def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
-    """Multiply the gradient of the losses by -2: that of the logits is, too."""
-    inputs = subject.inputs
-    actual = subject.run({**inputs, "grad_losses": -2.0 * inputs["grad_losses"]})
-    expected = -2.0 * subject.whole["grad_logits"]
-    yield Claim("grad_logits", actual["grad_logits"], expected, _FACTOR)
 
 
 def _renamed(subject: RelatedCalls) -> Iterator[Claim]:

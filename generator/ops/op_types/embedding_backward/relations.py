@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from generator.ops.gradient_relations import gradient_scaled
 from generator.ops.row_relations import reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition
 from kernel_judge.relation import Bound, Claim, RelatedCalls, RelatedCase, Relation
 
@@ -14,7 +15,6 @@ _ALIKE = Bound(
     "float32 sums in another order: both sides round nearly the same value once, to "
     "neighbours at most: 2^-7; where terms of 5 cancel, a few 2^-24 of them are left",
 )
-_FACTOR = Bound(EXACT, "a factor of -2 changes sign and exponent of all terms alone")
 
 
 def table_relations(definition: Definition) -> list[Relation]:
@@ -24,17 +24,9 @@ def table_relations(definition: Definition) -> list[Relation]:
     bounds = {"grad_weight": _ALIKE}
     return [
         reordered("places-reversed", ["num_tokens"], bounds, cases),
-        Relation("gradient-scaled", _scaled, cases),
+        gradient_scaled(cases),
         Relation("tokens-renamed", _renamed, cases),
     ]
-
-
-def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
-    """Multiply the gradients of the places by -2: those of the tokens are, too."""
-    inputs = subject.inputs
-    actual = subject.run({**inputs, "grad_output": -2.0 * inputs["grad_output"]})
-    expected = -2.0 * subject.whole["grad_weight"]
-    yield Claim("grad_weight", actual["grad_weight"], expected, _FACTOR)
 
 
 def _renamed(subject: RelatedCalls) -> Iterator[Claim]:

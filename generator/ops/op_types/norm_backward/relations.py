@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.gradient_relations import gradient_scaled
 from generator.ops.row_relations import reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
@@ -15,7 +16,6 @@ from kernel_judge.relation import (
     RelatedCalls,
     RelatedCase,
     Relation,
-    alike,
 )
 
 _ALIKE = Bound(
@@ -23,7 +23,6 @@ _ALIKE = Bound(
     "float32 sums in another order: both sides round nearly the same value once, to "
     "neighbours at most: 2^-7; where terms cancel, 2e-5 of products of 6 are left",
 )
-_FACTOR = Bound(EXACT, "a factor of -2 changes sign and exponent of all terms alone")
 
 
 def gradient_relations(definition: Definition) -> list[Relation]:
@@ -33,18 +32,10 @@ def gradient_relations(definition: Definition) -> list[Relation]:
     return [
         reordered("tokens-reversed", ["num_tokens"], bounds, cases),
         reordered("columns-reversed", ["hidden_size"], bounds, cases),
-        Relation("gradient-scaled", _scaled, cases),
+        gradient_scaled(cases),
         Relation("rows-one-by-one", _one_by_one, cases),
         Relation("parameters-add-up", _added, cases),
     ]
-
-
-def _scaled(subject: RelatedCalls) -> Iterator[Claim]:
-    """Multiply the gradient of the output by -2: all others are, too."""
-    inputs = subject.inputs
-    actual = subject.run({**inputs, "grad_output": -2.0 * inputs["grad_output"]})
-    expected = {name: -2.0 * value for name, value in subject.whole.items()}
-    yield from alike(expected, actual, dict.fromkeys(expected, _FACTOR))
 
 
 def _one_by_one(subject: RelatedCalls) -> Iterator[Claim]:
