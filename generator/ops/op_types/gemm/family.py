@@ -10,6 +10,7 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.gemm import SPEC
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
+from generator.ops.workloads.products import rows_fit
 from generator.ops.workloads.structure import MEMORY_LIMIT
 
 # Where the batch sizes of a model without captured workloads come from.
@@ -197,15 +198,8 @@ def kind_spec(layer: Layer) -> Spec:
         outputs={output: Tensor((*head, "M", "N"), dtype, "The product.")},
         reference=reference_text("gemm", layer.kind),
         captured_from=layer.captured_from or "",
-        fits=_fits_in_float32,
+        fits=rows_fit,
     )
-
-
-def _fits_in_float32(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether a float32 copy of the larger of input and output fits in memory."""
-    batch = spec.const("batch_size") if "batch_size" in spec.axes else 1
-    longest = max(spec.const("N"), spec.const("K"))
-    return 4 * batch * captured.axes["M"] * longest <= MEMORY_LIMIT
 
 
 def instance(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.gemm_fp8 import SPEC
 from generator.ops.reference_text import reference_text
-from generator.ops.workloads.captured import CapturedWorkload
-from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
+from generator.ops.workloads.products import rows, rows_fit
 
 BLOCK = 128
 # captured gemms whose rows are a batch's tokens
@@ -115,8 +113,8 @@ def _blockwise(layer: Layer, tags: tuple[str, ...]) -> Spec:
         reference=reference_text("gemm_fp8", "fp8_blockscale_gemm"),
         captured_from=layer.captured_from,
         captured_op_type="gemm",
-        structure=_tokens,
-        fits=_fits,
+        structure=rows,
+        fits=rows_fit,
     )
 
 
@@ -147,18 +145,6 @@ def _batched(layer: Layer, tags: tuple[str, ...]) -> Spec:
         captured_from=layer.captured_from,
         captured_op_type="gemm",
         scalars={"A_scale": 0.02, "B_scale": 0.0005},
-        structure=_tokens,
-        fits=_fits,
+        structure=rows,
+        fits=rows_fit,
     )
-
-
-def _tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
-    """Return as many rows as the captured gemm had, and the scales of tensors."""
-    return Structure({"M": captured.axes["M"]}, scalars=spec.scalars)
-
-
-def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether a float32 copy of the larger of input and output fits in memory."""
-    batch = spec.axes["batch_size"].value or 1 if "batch_size" in spec.axes else 1
-    longest = max(spec.const("N"), spec.const("K"))
-    return 4 * batch * captured.axes["M"] * longest <= MEMORY_LIMIT

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.reference_text import reference_text
-from generator.ops.workloads.captured import CapturedWorkload
-from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
+from generator.ops.workloads.products import rows, rows_fit
 
 # captured gemms whose rows are a batch's tokens
 LLAMA, QWEN = "gemm_n28672_k4096", "gemm_n2048_k4096"
@@ -154,17 +152,6 @@ def layer_spec(kind: str, layer: ScaledLayer) -> Spec:
         ),
         captured_from=layer.captured_from,
         captured_op_type="gemm",
-        structure=_tokens,
-        fits=_fits,
+        structure=rows,
+        fits=rows_fit,
     )
-
-
-def _tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
-    """Return as many rows as the captured gemm had."""
-    return Structure({"M": captured.axes["M"]})
-
-
-def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
-    """Return whether a float32 copy of the larger of input and output fits in memory."""
-    longest = max(spec.const("N"), spec.const("K"))
-    return 4 * captured.axes["M"] * longest <= MEMORY_LIMIT

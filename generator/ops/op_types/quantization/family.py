@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,8 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.quantization import SPEC
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.captured import CapturedWorkload
-from generator.ops.workloads.structure import MEMORY_LIMIT, Structure
+from generator.ops.workloads.products import rows
+from generator.ops.workloads.structure import MEMORY_LIMIT
 
 # captured gemms whose rows are a batch's tokens
 DEEPSEEK, LLAMA, QWEN = "gemm_n256_k7168", "gemm_n28672_k4096", "gemm_n2048_k4096"
@@ -181,14 +181,9 @@ def quantization_spec(
         captured_from=captured_from,
         captured_op_type="gemm",
         scalars={"global_scale": 0.002 if kind.dequantises else 512.0},
-        structure=_rows,
+        structure=rows,
         fits=_fits,
     )
-
-
-def _rows(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
-    """Return as many rows as the captured gemm had."""
-    return Structure({"M": captured.axes["M"]}, scalars=spec.scalars)
 
 
 def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
