@@ -127,3 +127,9 @@ def zeroed(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
         part = found.select(axis, index)
         (part.view(torch.uint8) if part.dtype.itemsize == 1 else part).zero_()
     return found
+
+
+def misread_as_e5m2(codes: torch.Tensor) -> torch.Tensor:
+    """Return float8_e4m3fn values nearest to what the bits are in float8_e5m2."""
+    wide = codes.view(torch.uint8).view(torch.float8_e5m2).float()
+    return wide.nan_to_num().clamp(-448.0, 448.0).to(torch.float8_e4m3fn)

@@ -249,6 +249,13 @@ def renamed(files: Files, made: Subject) -> str:
     return name
 
 
+def renamed_with_all(files: Files, made: Subject) -> None:
+    """Move the first definition and its recording to another name, and render."""
+    name = renamed(files, made)
+    files[made.recording(name)] = files.pop(made.recording(made.first))
+    render(files, made)
+
+
 def _twin(files: Files, made: Subject) -> None:
     name = f"{made.first}_again"
     value = json.loads(files[made.definition(made.first)])

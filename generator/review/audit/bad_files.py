@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import AUDIT, CHECKERS_KEPT
 from generator.review.audit.bad_claims import commented
-from generator.review.audit.bad_definitions import renamed
+from generator.review.audit.bad_definitions import renamed_with_all
 from generator.review.audit.changes import (
     FIRST,
     LINES,
@@ -280,7 +280,7 @@ def of_removals() -> Iterator[PullRequest]:
         )
         yield PullRequest(
             f"gone: {what}, of a definition of another name",
-            together(_renamed, change),
+            together(renamed_with_all, change),
             REMOVED.id,
             Asked(trust_evidence=True),
             before=together(removing("{solution}"), removing("{traces}")),
@@ -295,12 +295,6 @@ def of_removals() -> Iterator[PullRequest]:
         together(removing(f"{TESTS}/"), adding("tests/reference/test_{op}.py")),
         REMOVED.id,
     )
-
-
-def _renamed(files: Files, made: Subject) -> None:
-    name = renamed(files, made)
-    files[made.recording(name)] = files.pop(made.recording(made.first))
-    render(files, made)
 
 
 def _failed(files: Files, made: Subject) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import AUDIT
 from generator.review.audit.bad_claims import TRUSTED
-from generator.review.audit.bad_definitions import renamed, unknown
+from generator.review.audit.bad_definitions import renamed_with_all, unknown
 from generator.review.audit.changes import (
     FIRST,
     LINES,
@@ -106,7 +106,7 @@ def _of_definitions() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "definition: renamed with all it has",
-        _renamed,
+        renamed_with_all,
         before=together(removing("{solution}"), removing("{traces}")),
     )
     yield PullRequest(
@@ -269,12 +269,6 @@ def _stale_tests(files: Files, made: Subject) -> None:
     files[path] = json.dumps(value).encode()
     files[EVIDENCE] = evidence(files, made, made.first, made.second)
     files[AUDIT] = audit(files, made, made.first, made.second)
-
-
-def _renamed(files: Files, made: Subject) -> None:
-    name = renamed(files, made)
-    files[made.recording(name)] = files.pop(made.recording(made.first))
-    render(files, made)
 
 
 def _unknown(files: Files, made: Subject) -> None:

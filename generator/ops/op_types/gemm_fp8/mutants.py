@@ -8,6 +8,7 @@ from generator.ops.mutants import (
     Change,
     DomainMutant,
     MutantGroup,
+    misread_as_e5m2,
     on_inputs,
     on_outputs,
     shifted,
@@ -56,8 +57,10 @@ def _of_scales(name: str, rows: bool, columns: bool) -> dict[str, Change]:
 
 def _of_codes(first: str, second: str) -> dict[str, Change]:
     return {
-        "codes of the first read as e5m2": lambda i: {first: _as_e5m2(i[first])},
-        "codes of the second read as e5m2": lambda i: {second: _as_e5m2(i[second])},
+        "codes of the first read as e5m2": lambda i: {first: misread_as_e5m2(i[first])},
+        "codes of the second read as e5m2": lambda i: {
+            second: misread_as_e5m2(i[second])
+        },
         "last product missing": lambda i: {
             first: zeroed(i[first], i[first].dim() - 1, -1)
         },
@@ -65,12 +68,6 @@ def _of_codes(first: str, second: str) -> dict[str, Change]:
             second: shifted(i[second], i[second].dim() - 1)
         },
     }
-
-
-def _as_e5m2(codes: torch.Tensor) -> torch.Tensor:
-    """Return float8_e4m3fn values nearest to what the bits are in float8_e5m2."""
-    wide = codes.view(torch.uint8).view(torch.float8_e5m2).float()
-    return wide.nan_to_num().clamp(-448.0, 448.0).to(torch.float8_e4m3fn)
 
 
 def _batched(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -10,6 +10,7 @@ from generator.ops.mutants import (
     Change,
     DomainMutant,
     MutantGroup,
+    misread_as_e5m2,
     on_inputs,
     on_outputs,
     shifted,
@@ -34,7 +35,7 @@ def _of_codes(definition: Definition) -> tuple[DomainMutant, ...]:
         changes["-128 missing"] = lambda i: {"x": i["x"].clamp_min(-127)}
     else:
         for name in ("x", "weight"):
-            changes[f"codes of {name} read as e5m2"] = _changing(name, _as_e5m2)
+            changes[f"codes of {name} read as e5m2"] = _changing(name, misread_as_e5m2)
     return tuple(on_inputs(definition, name, c) for name, c in changes.items())
 
 
@@ -53,12 +54,6 @@ def _first(scales: torch.Tensor) -> torch.Tensor:
 
 def _largest(scales: torch.Tensor) -> torch.Tensor:
     return scales.amax().expand_as(scales).contiguous()
-
-
-def _as_e5m2(codes: torch.Tensor) -> torch.Tensor:
-    """Return float8_e4m3fn values nearest to what the bits are in float8_e5m2."""
-    wide = codes.view(torch.uint8).view(torch.float8_e5m2).float()
-    return wide.nan_to_num().clamp(-448.0, 448.0).to(torch.float8_e4m3fn)
 
 
 def _of_scales(definition: Definition) -> tuple[DomainMutant, ...]:
