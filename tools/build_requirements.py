@@ -50,6 +50,9 @@ def main() -> int:
     """Write the files; return the exit status."""
     for name, extras in FILES.items():
         command = ["uv", "pip", "compile", "--quiet", "--universal", "--no-header"]
+        # without them pip looks for the newest of a package that is asked for with an extra,
+        # and stops at it, since its hashes are not here
+        command += ["--no-strip-extras"]
         command += ["--python-version", "3.10", "--generate-hashes", "--no-annotate"]
         command += [f"--extra={extra}" for extra in extras]
         command += [f"--no-emit-package={package}" for package in OF_TORCH]
