@@ -16,7 +16,8 @@ from generator import __version__
 
 ROOT = Path(__file__).parents[1]
 _ENTRY = re.compile(
-    r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;]+)([^\n]*)\n((?: {4}--hash=[^\n]+\n)+)", re.MULTILINE
+    r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;]+)([^\n]*)\n((?: {4}--hash=[^\n]+\n)+)",
+    re.MULTILINE,
 )
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
