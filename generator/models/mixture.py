@@ -168,8 +168,8 @@ def _router(model: Deployed, every: int, hidden: int) -> Need:
 def _expert_size(model: Deployed, kind: str) -> tuple[int, str]:
     """Return the experts' intermediate size on a GPU, and what the module is called."""
     config, deployment = model.config, model.deployment
-    key = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
-    size, tp = config.size(key), deployment.tp
+    key, tp = _expert_key(config), deployment.tp
+    size = config.size(key)
     block = {FP8_BLOCK: BLOCK, MXFP4: _MXFP4_BLOCK}.get(kind, 1)
     if deployment.ep > 1 or tp == 1:
         if size % block:
@@ -186,6 +186,11 @@ def _expert_size(model: Deployed, kind: str) -> tuple[int, str]:
         why = f"is {size}: {share} of a GPU at tp {tp} is no multiple of {block}; use --ep"
         config.refuse(key, why)
     return share, "experts"
+
+
+def _expert_key(config: Config) -> str:
+    """Return the key that states the intermediate size of one expert."""
+    return next((key for key in _EXPERT_SIZE if config.get(key)), _EXPERT_SIZE[0])
 
 
 def _expert_word(config: Config, kind: str) -> str:
@@ -267,8 +272,7 @@ def _shared(model: Deployed, hidden: int) -> Iterator[Need]:
     key = next((k for k in _SHARED_SIZE if config.count(k)), "")
     size = config.size(key) if key else 0
     if not key and count:
-        each = next((k for k in _EXPERT_SIZE if config.get(k)), _EXPERT_SIZE[0])
-        key, size = "n_shared_experts", count * config.size(each)
+        key, size = "n_shared_experts", count * config.size(_expert_key(config))
     elif not key and config.architecture.routing == "llama4":
         key, size = "intermediate_size", config.size("intermediate_size")
     if not size or (count == 0 and config.stated("n_shared_experts") == 0):
