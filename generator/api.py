@@ -27,8 +27,8 @@ from generator.problems import Failure, Problem, Severity
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
-    from generator.dataset.definition import Definition
-    from generator.evaluation.evaluate import Asks
+    from generator.dataset.definition import LoadedDefinition
+    from generator.evaluation.evaluate import EvaluationRequest
     from generator.evaluation.solution import Rejected, Solution
     from generator.evaluation.verdict import SolutionVerdict
     from generator.execution.cluster import RayExecutor
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from generator.ground_truth.resolver import Resolution
     from generator.rendering.generate import Generated
     from generator.rendering.plan import RenderOptions
-    from generator.review.review import Asked, Review
+    from generator.review.review import Review, ReviewRequest
     from generator.review.sources import Sources
     from generator.rules.load import Loaded
     from generator.validation.validate import Counts, ValidationPlan
@@ -77,7 +77,7 @@ class Dataset:
         """Return the dataset with these definitions alone."""
         return Dataset(self.root, (), names)
 
-    def definition(self, name: str) -> Definition:
+    def definition(self, name: str) -> LoadedDefinition:
         """Return a definition. Raises Failure, with its first Problem if it has one."""
         loaded = self.of(name).loaded
         for definition in (*loaded.definitions, *loaded.unfit):
@@ -228,7 +228,9 @@ def changes(
     return open_sources(dataset.root, base, head)
 
 
-def review(sources: Sources, asked: Asked | None = None, *, jobs: int = 1) -> Review:
+def review(
+    sources: Sources, asked: ReviewRequest | None = None, *, jobs: int = 1
+) -> Review:
     """Return the review of a change: decision, grounds, what is still to be shown.
 
     Nothing is executed. `generator.review.shown` prints it in a format.
@@ -253,7 +255,7 @@ class Evaluator:
         self,
         dataset: Dataset,
         solutions: Sequence[Solution | Rejected],
-        asks: Asks | None = None,
+        asks: EvaluationRequest | None = None,
         *,
         progress: Callable[[SolutionVerdict], None] = lambda verdict: None,
     ) -> list[SolutionVerdict]:
@@ -261,10 +263,10 @@ class Evaluator:
 
         Raises Failure where none can run, Cancelled where another thread cancels.
         """
-        from generator.evaluation.evaluate import Asks, evaluate
+        from generator.evaluation.evaluate import EvaluationRequest, evaluate
         from generator.execution.local import LocalExecutor
 
-        asks = asks or Asks()
+        asks = asks or EvaluationRequest()
         require_sandbox(asks.device)
         if self.executor is None:
             self._stays = self._stays or LocalExecutor(self.jobs, stays=True)

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from generator.dataset.definition import Axis, Tensor
-from generator.dataset.definition import Definition as Loaded
+from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTensor
 from generator.ops.reference_text import reference_text, variants
 from generator.ops.registry import op_packages
 from generator.rules.load import load_definitions
@@ -45,7 +44,7 @@ REFERENCES = {
 
 
 @cache
-def loaded(name: str) -> Loaded:
+def loaded(name: str) -> LoadedDefinition:
     """Return one of the repository's definitions."""
     (definition,) = load_definitions(ROOT, names=[name]).definitions
     return definition
@@ -165,15 +164,15 @@ def definition_value(
     op_type: str = "twice",
     tags: Sequence[str] = (),
     **changes: Any,
-) -> Loaded:
+) -> LoadedDefinition:
     """Return a loaded definition with one input and one output, by hand."""
-    tensor = Tensor("x", ("M", "N"), "float32")
-    base = Loaded(
+    tensor = LoadedTensor("x", ("M", "N"), "float32")
+    base = LoadedDefinition(
         name=name,
         op_type=op_type,
         path=f"definitions/{op_type}/{name}.json",
         sha256="0" * 64,
-        axes={"M": Axis("M", None), "N": Axis("N", 4)},
+        axes={"M": LoadedAxis("M", None), "N": LoadedAxis("N", 4)},
         inputs={"x": tensor},
         outputs={"y": replace(tensor, name="y")},
         reference=reference,

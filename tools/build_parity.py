@@ -14,7 +14,7 @@ from typing import Any
 
 from generator.dataset.paths import discover_definitions
 from generator.parity.families import FAMILIES
-from generator.parity.parity import Question, compare
+from generator.parity.parity import ParityQuestion, compare
 from generator.parity.report import failures
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +30,7 @@ def main() -> None:
     """Write the table."""
     start = time.process_time(), os.times().children_user
     found = discover_definitions(ROOT)
-    compared = compare(ROOT, found, list(FAMILIES), Question(LEVELS), FOLDER)
+    compared = compare(ROOT, found, list(FAMILIES), ParityQuestion(LEVELS), FOLDER)
     words = [f"{level}, {dtype}" for level in LEVELS for dtype in DTYPES]
     rows = [["family", "stages with a definition", *words]]
     rows += [["---", *["---:"] * (1 + len(words))]]

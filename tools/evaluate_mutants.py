@@ -26,11 +26,11 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.evaluation.arena import Layout, Slices
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
-from generator.evaluation.session import Answer
+from generator.evaluation.session import CallAnswer
 from generator.evaluation.verdict import (
     INCORRECT_DTYPE,
     INCORRECT_SHAPE,
@@ -107,14 +107,14 @@ class InProcess:
             if value.dtype != dtype_of(spec.dtype):
                 raise Refused(INCORRECT_DTYPE, str(value.dtype))
 
-    def fetch(self, slot: int, layout: Layout) -> Answer:
+    def fetch(self, slot: int, layout: Layout) -> CallAnswer:
         """Return the outputs, and which inputs were written to."""
         pairs = enumerate(zip(self._written.values(), self._given, strict=True))
         changed = [number for number, (a, b) in pairs if not same_bits(a, b)]
         outputs = (
             v.clone() if isinstance(v, torch.Tensor) else v for v in self._outputs
         )
-        return Answer(tuple(outputs), tuple(changed))
+        return CallAnswer(tuple(outputs), tuple(changed))
 
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor:
         """Return an input as the call left it."""
@@ -143,7 +143,7 @@ class UntilWrong(Judge):
 
 
 def measured(
-    definition: Definition, jobs: int, most_generic: int
+    definition: LoadedDefinition, jobs: int, most_generic: int
 ) -> tuple[Counter[str], list[str]]:
     """Return counts of defects by kind and fate, and a line on each not refused."""
     job: AuditJob = prepare(definition, None, None)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.paths import discover_definitions
-from generator.evaluation.evaluate import Asks, evaluate
+from generator.evaluation.evaluate import EvaluationRequest, evaluate
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
@@ -91,7 +91,9 @@ def judge_kernel_mutants(
         # every task builds by itself, and most of the time is the CPU's
         found = [gpu.name for gpu in visible_gpus().found]
         gpus = tuple(found * -(-jobs // max(len(found), 1)))
-    asks = Asks(device, "cases", timeout=20.0, secret=_SECRET, gpus=gpus, budget=120.0)
+    asks = EvaluationRequest(
+        device, "cases", timeout=20.0, secret=_SECRET, gpus=gpus, budget=120.0
+    )
     asks = replace(asks, until_wrong=True)
     begun = time.monotonic()
     verdicts = _earlier(output, planned)

@@ -154,7 +154,7 @@ def evaluate(
     require_modules("An evaluation needs", _NEEDED)
     from generator import api
     from generator.evaluation.environment import environment, now
-    from generator.evaluation.evaluate import Asks
+    from generator.evaluation.evaluate import EvaluationRequest
     from generator.evaluation.failures import without_details
     from generator.evaluation.report import evaluation_report
     from generator.evaluation.traces import after_earlier_traces, trace_files
@@ -167,7 +167,9 @@ def evaluate(
     if device == "cuda" and executor == "local":
         gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
         jobs = min(jobs, len(gpus) or 1)
-    asks = Asks(device, workloads, fuzz, timing, timeout, seed, gpus, budget=budget)
+    asks = EvaluationRequest(
+        device, workloads, fuzz, timing, timeout, seed, gpus, budget=budget
+    )
     if keep_failures is not None:
         check_writable(keep_failures)
     folder = str(keep_failures.absolute()) if keep_failures else ""

@@ -38,12 +38,12 @@ def mcp(
     if find_spec("mcp") is None:
         raise Failure("The server needs mcp: pip install 'gen-tests[mcp]'.")
     from generator import api
-    from generator.evaluation.evaluate import Asks
+    from generator.evaluation.evaluate import EvaluationRequest
     from generator.mcp_server.server import serve
     from generator.mcp_server.tools import count_line
 
     opened = api.open_dataset(dataset)
     api.require_sandbox(device)
     say(f"Serving {count_line(opened)} on stdin and stdout")
-    serve(opened, Asks(device, timeout=timeout), secret=secret)
+    serve(opened, EvaluationRequest(device, timeout=timeout), secret=secret)
     return 0

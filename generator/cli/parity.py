@@ -107,14 +107,14 @@ def parity(
     if (kernels or solution) and "bfloat16" not in dtypes:
         raise click.UsageError("Kernels and solutions run in --dtype bfloat16 alone.")
     from generator.parity.evidence import evidence
-    from generator.parity.parity import Question, compare
+    from generator.parity.parity import ParityQuestion, compare
     from generator.parity.report import parity_report
     from generator.results.evidence import record as keep
 
     found, _ = Choice(dataset).find()
     require_device(device)
     chosen = [one for one in _LEVELS if one in levels or "all" in levels]
-    question = Question(
+    question = ParityQuestion(
         chosen,
         dtypes,
         geometry,

@@ -34,7 +34,7 @@ def replay(
     from dataclasses import replace
 
     from generator import api
-    from generator.evaluation.evaluate import Asks
+    from generator.evaluation.evaluate import EvaluationRequest
     from generator.evaluation.failures import read_failure
     from generator.evaluation.report import evaluation_report
 
@@ -50,7 +50,7 @@ def replay(
         )
     # values are drawn from the seed and the path that was evaluated
     again = replace(found, path=failure["path"])
-    asks = Asks(
+    asks = EvaluationRequest(
         failure["device"],
         failure["workloads"],
         failure["fuzz"],

@@ -90,7 +90,7 @@ def review(
     from generator import api
     from generator.execution.cores import usable_cores
     from generator.review.review import (
-        Asked,
+        ReviewRequest,
         with_results,
         with_software,
         with_solutions,
@@ -105,7 +105,7 @@ def review(
         raise Failure(f"--execute is refused: {reason}")
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:
-        asked = Asked(trust_evidence, accepted, unproven)
+        asked = ReviewRequest(trust_evidence, accepted, unproven)
         made = api.review(sources, asked, jobs=usable_cores())
         if execute:
             with progress("Running the reference tests of changed definitions"):

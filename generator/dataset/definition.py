@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Axis:
+class LoadedAxis:
     """Name one dimension: a constant has a value, a variable has none."""
 
     name: str
@@ -18,7 +18,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class LoadedTensor:
     """Declare one input or output.
 
     `shape` names axes; None is a Python scalar, () a 0-d tensor. `domain` says where the
@@ -39,7 +39,7 @@ class Tensor:
         return f"{self.dtype}{axes}"
 
 
-def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+def declarations(tensors: Mapping[str, LoadedTensor]) -> dict[str, str]:
     """Return name → `bfloat16[M, N]`, or the dtype alone of a scalar, in order."""
     return {
         name: tensor.dtype if tensor.shape is None else tensor.declared
@@ -48,7 +48,7 @@ def declarations(tensors: Mapping[str, Tensor]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Definition:
+class LoadedDefinition:
     """One definition; none of its code has been executed.
 
     `path` is relative to the dataset's root, with forward slashes; `sha256` is the
@@ -59,9 +59,9 @@ class Definition:
     op_type: str
     path: str
     sha256: str
-    axes: Mapping[str, Axis]
-    inputs: Mapping[str, Tensor]
-    outputs: Mapping[str, Tensor]
+    axes: Mapping[str, LoadedAxis]
+    inputs: Mapping[str, LoadedTensor]
+    outputs: Mapping[str, LoadedTensor]
     reference: str
     tags: tuple[str, ...] = ()
     description: str = ""
@@ -83,18 +83,20 @@ class Definition:
         return tuple(t[len(prefix) :] for t in self.tags if t.startswith(prefix))
 
 
-def build_definition(value: Mapping[str, Any], path: str, sha256: str) -> Definition:
+def build_definition(
+    value: Mapping[str, Any], path: str, sha256: str
+) -> LoadedDefinition:
     """Return a definition from its JSON value, which must fit the schema.
 
     `path` is relative to the dataset's root, `sha256` the digest of the file's bytes.
     """
-    return Definition(
+    return LoadedDefinition(
         name=value["name"],
         op_type=value["op_type"],
         path=path,
         sha256=sha256,
         axes={
-            name: Axis(name, axis.get("value"), axis.get("description") or "")
+            name: LoadedAxis(name, axis.get("value"), axis.get("description") or "")
             for name, axis in value["axes"].items()
         },
         inputs=_tensors(value["inputs"]),
@@ -106,9 +108,9 @@ def build_definition(value: Mapping[str, Any], path: str, sha256: str) -> Defini
     )
 
 
-def _tensors(value: Mapping[str, Any]) -> dict[str, Tensor]:
+def _tensors(value: Mapping[str, Any]) -> dict[str, LoadedTensor]:
     return {
-        name: Tensor(
+        name: LoadedTensor(
             name=name,
             shape=None if tensor["shape"] is None else tuple(tensor["shape"]),
             dtype=tensor["dtype"],

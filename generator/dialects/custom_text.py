@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from generator.dataset.python_source import parse_module
-from generator.dialects.imported import Refused
+from generator.dialects.imported import ImportRefused
 from generator.dialects.reference_text import functions_of, renamed, with_helpers
 from generator.rules.static import undefined_names
 
@@ -93,7 +93,9 @@ def _needed(source: str) -> str:
     text = renamed("\n\n".join(kept) + "\n", functions[-1].name, "init").strip("\n")
     missing = undefined_names(text)
     if missing and not set(missing) <= set(typing.__all__):
-        raise Refused(f"its init reads {', '.join(missing)}, which nothing defines")
+        raise ImportRefused(
+            f"its init reads {', '.join(missing)}, which nothing defines"
+        )
     # the module that it is from postpones annotations, whose names it need not import
     return f"from typing import {', '.join(missing)}\n\n{text}" if missing else text
 

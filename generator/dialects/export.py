@@ -11,7 +11,7 @@ from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dialects import flashinfer_bench, sol_execbench
 from generator.dialects.blobs import copy_blobs
-from generator.dialects.imported import Refused
+from generator.dialects.imported import ImportRefused
 from generator.rules.load import load_definitions
 
 
@@ -39,7 +39,7 @@ def export_dataset(
         writer = sol_execbench if dialect == "sol-execbench" else flashinfer_bench
         try:
             files, lost = writer.export(definition, workloads)
-        except Refused as error:
+        except ImportRefused as error:
             yield {"definition": definition.name, "reason": str(error), "lost": []}
             continue
         below = ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.dataset.definition import Definition
-from generator.dialects.imported import Refused
+from generator.dataset.definition import LoadedDefinition
+from generator.dialects.imported import ImportRefused
 
 
 def interface(
-    definition: Definition, dialect: str, lost: list[str]
+    definition: LoadedDefinition, dialect: str, lost: list[str]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the axes, and the tensors by `inputs` and `outputs`; add to what is lost.
 
@@ -28,7 +28,7 @@ def interface(
     ):
         for name, spec in specs.items():
             if spec.dtype == "uint8":
-                raise Refused(f"{name} is uint8, which {dialect} does not have")
+                raise ImportRefused(f"{name} is uint8, which {dialect} does not have")
             if spec.optional:
                 lost.append(f"{name} is not optional there")
             if spec.domain:

@@ -14,8 +14,8 @@ from typing import Any
 
 from generator.dataset.python_source import Unparsable, parse_expression
 from generator.dialects.custom_text import custom_text
-from generator.dialects.flashinfer_interface import CARRIERS, NAME, Interface
-from generator.dialects.imported import Changes, Import, Refused
+from generator.dialects.flashinfer_interface import CARRIERS, NAME, DumpInterface
+from generator.dialects.imported import Changes, Import, ImportRefused
 from generator.dialects.reference_text import (
     Function,
     as_run,
@@ -45,12 +45,12 @@ def convert(sketch: Mapping[str, Any], version: str = "") -> Import:
     changes = Changes()
     try:
         value, custom = _Conversion(sketch, changes, version).result()
-    except Refused as error:
+    except ImportRefused as error:
         return Import(source, reason=str(error), changes=changes.lines)
     return Import(source, value, changes=changes.lines, custom=custom)
 
 
-class _Conversion(Interface):
+class _Conversion(DumpInterface):
     """Convert one dump, whose inputs and outputs the base finds."""
 
     def result(self) -> tuple[dict[str, Any], str]:
@@ -58,7 +58,7 @@ class _Conversion(Interface):
         self._check_form()
         source = self.dump.get("reference")
         if not source:
-            raise Refused("it has no reference")
+            raise ImportRefused("it has no reference")
         reference_function(source)
         module = self.sketch.get("module")
         if module:
@@ -85,7 +85,7 @@ class _Conversion(Interface):
         name = self.dump["name"]
         safe = re.sub(r"[^A-Za-z0-9_]+", "_", name)[:200]
         if not NAME.fullmatch(safe):
-            raise Refused(f"its name {name!r} is no identifier")
+            raise ImportRefused(f"its name {name!r} is no identifier")
         if safe != name:
             self.changes.add(f"name {name} written {safe}")
         return safe
@@ -156,7 +156,7 @@ class _Conversion(Interface):
                 self.changes.add(f"bound {name} to None: a buffer of the kernel")
                 yield name, "None"
             else:
-                raise Refused(f"its reference requires {name}, which is no input")
+                raise ImportRefused(f"its reference requires {name}, which is no input")
         if function.args.kwarg is None:
             unread = [n for n in self.inputs if n not in parameters(function)]
             passed = {n for n, f in facts.items() if f["param"] in parameters(function)}
@@ -190,9 +190,11 @@ class _Conversion(Interface):
             if not carried:
                 return None
             if count is None:
-                raise Refused("how many outputs its reference returns is not clear")
+                raise ImportRefused(
+                    "how many outputs its reference returns is not clear"
+                )
         if len(self.outputs) != len(self.dump["outputs"]):
-            raise Refused("its reference does not return the parts of a tuple")
+            raise ImportRefused("its reference does not return the parts of a tuple")
         names = list(zip(self.outputs, self.dump["outputs"].items(), strict=True))
         written = set(written_inputs(function))
         expressions: list[str] = []
@@ -213,7 +215,7 @@ class _Conversion(Interface):
                     f"left out the output {new}, which the reference does not return"
                 )
         if not expressions:
-            raise Refused("its reference neither returns nor writes its outputs")
+            raise ImportRefused("its reference neither returns nor writes its outputs")
         if count and len(expressions) == count and not carried:
             return None
         return expressions
@@ -246,7 +248,7 @@ class _Conversion(Interface):
             elif fields["type"] == "const":
                 value = declared.get("value", sizes.get(axis))
                 if value is None:
-                    raise Refused(f"its constant axis {axis} has no value")
+                    raise ImportRefused(f"its constant axis {axis} has no value")
                 if "value" not in declared:
                     self.changes.add(f"the axis {axis} is {value}, {self._who(axis)}")
                 fields["value"] = value
@@ -261,7 +263,7 @@ class _Conversion(Interface):
         for axis in self.axes:
             other = lowered.setdefault(axis.upper(), axis)
             if other != axis:
-                raise Refused(f"its axes {other} and {axis} differ only by case")
+                raise ImportRefused(f"its axes {other} and {axis} differ only by case")
 
     def _who(self, axis: str) -> str:
         """Return who gives the size of a constant axis that the template leaves open."""

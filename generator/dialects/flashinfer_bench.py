@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import walk_files
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.schema import check, load_schema
 from generator.dialects.exported import interface
-from generator.dialects.imported import Changes, Import, Refused
+from generator.dialects.imported import Changes, Import, ImportRefused
 
 
 def read(source: Path) -> Iterator[Import]:
@@ -37,7 +37,7 @@ def read(source: Path) -> Iterator[Import]:
         changes = Changes()
         try:
             yield _definition(source, name, changes, workloads, solutions)
-        except Refused as error:
+        except ImportRefused as error:
             yield Import(name, reason=str(error), changes=changes.lines)
 
 
@@ -50,7 +50,7 @@ def _definition(
 ) -> Import:
     found = read_json(source, name)
     if not found.ok or found.problems:
-        raise Refused(found.problems[0].message)
+        raise ImportRefused(found.problems[0].message)
     value = _known(found.value, load_schema("definition"), "", changes)
     if isinstance(value, dict):
         for axis, fields in (value.get("axes") or {}).items():
@@ -59,7 +59,7 @@ def _definition(
                 changes.add(f"the axis {axis} is {fields['type']}")
     broken = check(value, "definition", name)
     if broken:
-        raise Refused(f"{broken[0].pointer}: {broken[0].message}")
+        raise ImportRefused(f"{broken[0].pointer}: {broken[0].message}")
     own = [_sorted_line(line) for line in workloads.get(value["name"], ())]
     return Import(
         name,
@@ -110,7 +110,7 @@ def _known(value: Any, schema: Mapping[str, Any], where: str, changes: Changes) 
 
 
 def export(
-    definition: Definition, workloads: list[Mapping[str, Any]]
+    definition: LoadedDefinition, workloads: list[Mapping[str, Any]]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the files of one definition, by path, and what is lost on the way.
 

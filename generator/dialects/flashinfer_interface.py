@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from generator.dataset.schema import load_schema
-from generator.dialects.imported import Changes, Refused
+from generator.dialects.imported import Changes, ImportRefused
 from generator.dialects.reference_text import (
     Function,
     parameters,
@@ -34,14 +34,14 @@ CARRIERS = {"float8_e8m0fnu": "uint8", "uint32": "int32"}
 _REQUIRED = {"name": str, "op_type": str, "axes": dict, "inputs": dict, "outputs": dict}
 
 
-class Interface:
+class DumpInterface:
     """Find the inputs and outputs of one dump; the fields are the definition so far."""
 
     def __init__(
         self, sketch: Mapping[str, Any], changes: Changes, version: str
     ) -> None:
         if "failure" in sketch:
-            raise Refused(str(sketch["failure"]))
+            raise ImportRefused(str(sketch["failure"]))
         self.sketch, self.changes, self.version = sketch, changes, version
         self.dump: Mapping[str, Any] = sketch["dump"]
         self.init: Mapping[str, Any] = sketch.get("init") or {}
@@ -62,10 +62,12 @@ class Interface:
 
     def _check_form(self) -> None:
         if not isinstance(self.dump, Mapping):
-            raise Refused("it is no JSON object")
+            raise ImportRefused("it is no JSON object")
         for field, kind in _REQUIRED.items():
             if not isinstance(self.dump.get(field), kind):
-                raise Refused(f"its field {field} is missing or has the wrong type")
+                raise ImportRefused(
+                    f"its field {field} is missing or has the wrong type"
+                )
         for field in ("inputs", "outputs"):
             for name, spec in self.dump[field].items():
                 shape = spec.get("shape") if isinstance(spec, dict) else 0
@@ -73,15 +75,19 @@ class Interface:
                     isinstance(d, str) for d in shape
                 )
                 if not (shape is None or is_list):
-                    raise Refused(f"{field}/{name} has no shape of axis names")
+                    raise ImportRefused(f"{field}/{name} has no shape of axis names")
                 if not isinstance(spec.get("dtype"), str):
-                    raise Refused(f"{field}/{name} has no dtype")
+                    raise ImportRefused(f"{field}/{name} has no dtype")
                 if not NAME.fullmatch(name):
-                    raise Refused(f"the name {name!r} of {field} is no identifier")
+                    raise ImportRefused(
+                        f"the name {name!r} of {field} is no identifier"
+                    )
         if not NAME.fullmatch(self.dump["op_type"]):
-            raise Refused(f"its op_type {self.dump['op_type']!r} is no identifier")
+            raise ImportRefused(
+                f"its op_type {self.dump['op_type']!r} is no identifier"
+            )
         if not self.dump["outputs"]:
-            raise Refused("it has no outputs")
+            raise ImportRefused("it has no outputs")
 
     def _made(self, name: str) -> Mapping[str, Any] | None:
         """Return what init makes of an input, None where it makes nothing."""
@@ -146,7 +152,7 @@ class Interface:
             else:
                 self._tensor(name, spec, made)
         if not self.inputs:
-            raise Refused("no input is left that is always passed")
+            raise ImportRefused("no input is left that is always passed")
 
     def _scalar(
         self,
@@ -171,7 +177,7 @@ class Interface:
             self.changes.add(f"the optional input {name} is required: run() reads it")
             self.inputs[name] = self._spec(spec, shape=None, dtype=spec["dtype"])
         elif kind is None:
-            raise Refused(f"the scalar {name} is of the type {spec['dtype']}")
+            raise ImportRefused(f"the scalar {name} is of the type {spec['dtype']}")
         else:
             if spec.get("optional"):
                 self.changes.add(
@@ -183,7 +189,7 @@ class Interface:
         self, name: str, spec: Mapping[str, Any], items: list[Mapping[str, Any]]
     ) -> None:
         if not all("tensor" in item for item in items):
-            raise Refused(f"init makes a tuple of {name}, not only of tensors")
+            raise ImportRefused(f"init makes a tuple of {name}, not only of tensors")
         self.split[name] = [f"{name}_{i}" for i in range(len(items))]
         for own, item in zip(self.split[name], items, strict=True):
             self._tensor(own, {**spec, "dtype": item["dtype"]}, item)
@@ -193,7 +199,7 @@ class Interface:
         self, name: str, spec: Mapping[str, Any], made: Mapping[str, Any] | None
     ) -> None:
         if made is not None and "tensor" not in made:
-            raise Refused(f"init makes {_words(made)} of {name}, not a tensor")
+            raise ImportRefused(f"init makes {_words(made)} of {name}, not a tensor")
         shape, dtype = list(spec["shape"]), spec["dtype"]
         if made is not None:
             if len(made["tensor"]) != len(shape):
@@ -223,7 +229,7 @@ class Interface:
             self.bits[name] = dtype
             return CARRIERS[dtype]
         if dtype not in self.dtypes:
-            raise Refused(f"{name} is {dtype}, which the format does not have")
+            raise ImportRefused(f"{name} is {dtype}, which the format does not have")
         return dtype
 
     def _open_dtype(self, name: str) -> str:
@@ -240,7 +246,7 @@ class Interface:
             _QUANTISED.search(self._title()) and _OPERAND.search(name)
         ):
             why = self.sketch.get("why") or "the dump does not say"
-            raise Refused(f"the dtype of {name} is not known: {why}")
+            raise ImportRefused(f"the dtype of {name} is not known: {why}")
         dtype = "int32" if _INDICES.search(name) else OPEN_DTYPE
         self.changes.add(f"{name} is {dtype}: its dtype is left to the caller")
         return dtype
@@ -354,7 +360,7 @@ class Interface:
                 dtype = str(self.inputs[other]["dtype"])
                 self.changes.add(f"{new} is {dtype}, as the input {other} is")
                 return dtype
-        raise Refused(f"the dtype of the output {name} is not known")
+        raise ImportRefused(f"the dtype of the output {name} is not known")
 
     # ---- the reference
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Refused(Exception):
+class ImportRefused(Exception):
     """Say in one sentence why something can't become a definition."""
 
 

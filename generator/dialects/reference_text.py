@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.python_source import Unparsable, own_nodes, parse_module
-from generator.dialects.imported import Changes, Refused
+from generator.dialects.imported import Changes, ImportRefused
 from generator.rules.static import undefined_names
 
 Function = ast.FunctionDef
@@ -42,10 +42,10 @@ def functions_of(source: str, part: str) -> list[Function]:
     try:
         tree = parse_module(source)
     except Unparsable as error:
-        raise Refused(f"its {part} is not Python: {error.reason}") from error
+        raise ImportRefused(f"its {part} is not Python: {error.reason}") from error
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
     if not functions:
-        raise Refused(f"its {part} has no function")
+        raise ImportRefused(f"its {part} has no function")
     return functions
 
 
@@ -75,7 +75,7 @@ def with_helpers(
             modules += [place] if place not in modules else []
         source = _after_imports(source, [text for _, text in found.values()])
     if missing and changes is not None:
-        raise Refused(
+        raise ImportRefused(
             f"its reference reads {', '.join(missing)}, which nothing defines"
         )
     return source

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import walk_files
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.python_source import Unparsable, parse_expression
 from generator.dataset.schema import load_schema
 from generator.dialects.exported import interface
-from generator.dialects.imported import Changes, Import, Refused
+from generator.dialects.imported import Changes, Import, ImportRefused
 from generator.dialects.reference_text import as_run, parameters, reference_function
 
 _KEPT = "# sol-execbench: "
@@ -59,24 +59,24 @@ def read(source: Path) -> Iterator[Import]:
         changes = Changes()
         try:
             yield _problem(name, folder, changes)
-        except Refused as error:
+        except ImportRefused as error:
             yield Import(name, reason=str(error), changes=changes.lines)
 
 
 def _json(folder: Path, name: str) -> Any:
     found = read_json(folder, name)
     if not found.ok or found.problems:
-        raise Refused(f"{name}: {found.problems[0].message}")
+        raise ImportRefused(f"{name}: {found.problems[0].message}")
     return found.value
 
 
 def _problem(source: str, folder: Path, changes: Changes) -> Import:
     problem = _json(folder, "definition.json")
     if not isinstance(problem, dict):
-        raise Refused("definition.json is no object")
+        raise ImportRefused("definition.json is no object")
     for field in ("name", "axes", "inputs", "outputs", "reference"):
         if not problem.get(field):
-            raise Refused(f"its definition has no {field}")
+            raise ImportRefused(f"its definition has no {field}")
     kept: dict[str, Any] = {}
     name = re.sub(r"\W+", "_", str(problem["name"]), flags=re.ASCII)
     if not _NAME.match(name):
@@ -120,7 +120,7 @@ def _axes(
     constraints = []
     for name, axis in given.items():
         if not isinstance(axis, dict):
-            raise Refused(f"its axis {name} is no object")
+            raise ImportRefused(f"its axis {name} is no object")
         kind = axis.get("type")
         described = (
             {"description": axis["description"]} if axis.get("description") else {}
@@ -160,16 +160,18 @@ def evaluate(expression: str, sizes: Mapping[str, int]) -> int:
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             left, right = of(node.left), of(node.right)
             if isinstance(node.op, ast.Pow) and not 0 <= right <= 64:
-                raise Refused(f"the expression {expression!r} has too large a power")
+                raise ImportRefused(
+                    f"the expression {expression!r} has too large a power"
+                )
             return _OPERATORS[type(node.op)](left, right)
-        raise Refused(f"the expression {expression!r} is not one of sizes")
+        raise ImportRefused(f"the expression {expression!r} is not one of sizes")
 
     try:
         value = of(parse_expression(expression))
     except (Unparsable, ArithmeticError, RecursionError) as error:
-        raise Refused(f"the expression {expression!r} has no value") from error
+        raise ImportRefused(f"the expression {expression!r} has no value") from error
     if value != int(value) or not 0 <= value < 2**63:
-        raise Refused(f"the expression {expression!r} gives {value}, no size")
+        raise ImportRefused(f"the expression {expression!r} gives {value}, no size")
     return int(value)
 
 
@@ -186,7 +188,7 @@ def _tensors(
             kept.setdefault("dtypes", {})[name] = spec["dtype"]
             changes.add(f"{name} is {dtype}, which is {spec['dtype']} in torch")
         if dtype not in dtypes:
-            raise Refused(f"{name} is {dtype}, which the format does not have")
+            raise ImportRefused(f"{name} is {dtype}, which the format does not have")
         shape = spec.get("shape")
         if shape is not None:
             for place, dim in enumerate(shape):
@@ -206,7 +208,7 @@ def _reference(source: str, inputs: list[str], changes: Changes) -> str:
     function = reference_function(source)
     names = list(parameters(function))
     if len(names) < len(inputs):
-        raise Refused("its run() takes fewer parameters than there are inputs")
+        raise ImportRefused("its run() takes fewer parameters than there are inputs")
     # its parameters are the inputs in order, whatever they are called
     arguments = dict(zip(names, inputs, strict=False))
     return as_run(source, function, inputs, arguments, [], None, changes)
@@ -219,15 +221,17 @@ def _workloads(
         return
     lines = read_json_lines(folder, "workload.jsonl")
     if lines.problems:
-        raise Refused(f"workload.jsonl: {lines.problems[0].message}")
+        raise ImportRefused(f"workload.jsonl: {lines.problems[0].message}")
     for number, workload in lines.lines:
         if not isinstance(workload, dict) or "uuid" not in workload:
-            raise Refused(f"workload.jsonl line {number} is no workload")
+            raise ImportRefused(f"workload.jsonl line {number} is no workload")
         given = workload.get("inputs", {})
         if not isinstance(given, dict) or any(
             not isinstance(value, dict) for value in given.values()
         ):
-            raise Refused(f"workload.jsonl line {number}#/inputs: each is an object")
+            raise ImportRefused(
+                f"workload.jsonl line {number}#/inputs: each is an object"
+            )
         inputs = {}
         custom = []
         for input_name, value in given.items():
@@ -257,7 +261,7 @@ def _workloads(
 
 
 def export(
-    definition: Definition, workloads: list[Mapping[str, Any]]
+    definition: LoadedDefinition, workloads: list[Mapping[str, Any]]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the files of a problem, by name, and what is lost on the way."""
     lost: list[str] = []
@@ -276,7 +280,7 @@ def export(
     axes = {n: own_axes.get(n, axis) for n, axis in axes.items() if n not in literal}
     for name in definition.inputs:
         if name in definition.axes:
-            raise Refused(f"the input {name} is named as an axis")
+            raise ImportRefused(f"the input {name} is named as an axis")
     for spec_of in tensors.values():
         for name, spec in spec_of.items():
             spec["dtype"] = kept.get("dtypes", {}).get(name, spec["dtype"])

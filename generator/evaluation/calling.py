@@ -32,7 +32,7 @@ engines: Any = importlib.import_module("engine")
 graphs: Any = importlib.import_module("graphs")
 
 
-class Solution:
+class BuiltSolution:
     """Build one solution and call it; `channel` is its own link to the judge.
 
     What is called after the solution's code is loaded is bound before: names that it

@@ -18,8 +18,8 @@ from generator.evaluation.session import Allowed, Session
 from generator.execution.outcome import CannotRun
 from generator.execution.sandbox import (
     CUDA_LIMITS,
+    CommandOutcome,
     Limits,
-    Outcome,
     call_filter,
     run_confined,
 )
@@ -63,7 +63,7 @@ class Confinement:
         self._hidden = [*_PROJECT, *hidden]
         self._limits = _limits(device, allowed)
         self._channel: socket.socket | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: CommandOutcome | None = None
 
     def open(self) -> Session:
         """Return a session in which nothing is built yet. Raises CannotRun, Refused."""

@@ -21,7 +21,7 @@ _FOLDERS = ("definitions", "workloads", "blob/workloads")
 
 
 @dataclass(frozen=True)
-class Asks:
+class EvaluationRequest:
     """What is asked of each solution.
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
@@ -59,7 +59,7 @@ def evaluate(
     solutions: Sequence[Solution | Rejected],
     definitions: Sequence[DatasetFile],
     dataset: Path,
-    asks: Asks,
+    asks: EvaluationRequest,
     executor: LocalExecutor | RayExecutor,
     jobs: int,
     progress: Callable[[SolutionVerdict], None] = lambda verdict: None,
@@ -110,7 +110,7 @@ def evaluate(
 def _arguments(
     file: DatasetFile,
     solutions: Sequence[Solution],
-    asks: Asks,
+    asks: EvaluationRequest,
     secret: int,
 ) -> Mapping[str, object]:
     wanted = ["cases"] if asks.workloads == "cases" else ["workloads"]

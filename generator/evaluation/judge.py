@@ -17,12 +17,12 @@ from generator.evaluation.described_failure import described
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
-    Asked,
+    EvaluationRounds,
     Round,
     relation_name,
     shuffled,
 )
-from generator.evaluation.session import Answer
+from generator.evaluation.session import CallAnswer
 from generator.evaluation.solution_tolerance import (
     REFERENCE,
     solution_tolerance,
@@ -56,7 +56,7 @@ _FEW = 4
 _COMPARED = 100
 
 
-class Asks(Protocol):
+class SolutionCaller(Protocol):
     """Call a solution; `confined.Session` does it in a sandbox."""
 
     def write(
@@ -76,7 +76,7 @@ class Asks(Protocol):
         passes_outputs: bool,
         under: str = "",
     ) -> None: ...
-    def fetch(self, slot: int, layout: Layout) -> Answer: ...
+    def fetch(self, slot: int, layout: Layout) -> CallAnswer: ...
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor: ...
 
 
@@ -88,8 +88,8 @@ class Judge:
     answer nothing more is asked, with `until_wrong` after a wrong answer either.
     """
 
-    session: Asks
-    asked: Asked
+    session: SolutionCaller
+    asked: EvaluationRounds
     device: torch.device
     passes_outputs: bool
     secret: int
@@ -205,7 +205,7 @@ class Judge:
         self,
         slot: int,
         layout: Layout,
-        answer: Answer,
+        answer: CallAnswer,
         inputs: Mapping[str, Any],
         filled: Sequence[str],
     ) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition as Loaded
+from generator.dataset.definition import LoadedDefinition
 from generator.evaluation.drawn_lengths import (
     drawn_lengths,
     past_limits,
@@ -138,7 +138,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluationRounds:
     """The rounds of a definition, what was left out and why, and the relations."""
 
     subject: Subject
@@ -146,9 +146,9 @@ class Asked:
     relations: Sequence[tuple[Any, Round]]
     left_out: Sequence[str]
 
-    def of_case(self, name: str) -> Asked:
+    def of_case(self, name: str) -> EvaluationRounds:
         """Return what is asked of one case, or one relation, alone."""
-        return Asked(
+        return EvaluationRounds(
             self.subject,
             [(case, rounds) for case, rounds in self.rounds if case == name],
             [
@@ -161,7 +161,7 @@ class Asked:
 
 
 def rounds_of(
-    definition: Loaded,
+    definition: LoadedDefinition,
     workloads: Sequence[Mapping[str, Any]],
     dataset: Path,
     device: torch.device,
@@ -171,7 +171,7 @@ def rounds_of(
     fuzz: int = 0,
     axes: Mapping[str, int] | None = None,
     run: Callable[..., Any] | None = None,
-) -> Asked:
+) -> EvaluationRounds:
     """Return what to ask solutions of a definition; `secret` seeds all values.
 
     Each case has two rounds, values A and B. `axes` replace constant axes. `run` stands
@@ -240,7 +240,7 @@ def rounds_of(
                     for case in relation.cases
                     if case.size != "large"
                 ]
-    return Asked(subject, kept, relations, left_out)
+    return EvaluationRounds(subject, kept, relations, left_out)
 
 
 def _obstacle(one: Round, device: torch.device) -> str | None:

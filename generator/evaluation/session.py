@@ -57,7 +57,7 @@ class Allowed:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallAnswer:
     """What a call returned, and the numbers of the inputs that it wrote to."""
 
     outputs: tuple[Any, ...] = ()
@@ -170,7 +170,7 @@ class Session:
         if self._returned is not None:
             check_returned(self._returned, layout, self.device)
 
-    def fetch(self, slot: int, layout: Layout) -> Answer:
+    def fetch(self, slot: int, layout: Layout) -> CallAnswer:
         """Take the outputs of the last call away, and look at all that was left."""
         shared = self._slots[slot]
         returned: Sequence[Returned | None] = self._returned or [None] * len(
@@ -187,7 +187,7 @@ class Session:
             raise Refused(INCORRECT_NUMERICAL, why)
         if is_overrun:
             raise Refused(RUNTIME_ERROR, "it wrote outside of its arguments")
-        return Answer(tuple(outputs), tuple(changed))
+        return CallAnswer(tuple(outputs), tuple(changed))
 
     def state(self) -> dict[str, Any]:
         """Return what the process says of torch's global state, and of its memory."""

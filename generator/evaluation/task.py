@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
@@ -29,7 +29,7 @@ from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
-from generator.evaluation.rounds import Asked, rounds_of
+from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
@@ -96,7 +96,7 @@ class _Bench:
 
     def __init__(
         self,
-        definition: Definition,
+        definition: LoadedDefinition,
         root: Path,
         file: DatasetFile,
         task: Mapping[str, Any],
@@ -221,7 +221,7 @@ class _Bench:
             return cases
 
     def _under_conditions(
-        self, session: Session, solution: Solution, asked: Asked, secret: int
+        self, session: Session, solution: Solution, asked: EvaluationRounds, secret: int
     ) -> dict[str, Condition]:
         """Return the verdicts on a solution under conditions; a soak has the GPU alone."""
         task, passes = self._task, solution.passes_outputs
@@ -244,7 +244,7 @@ class _Bench:
             asking.session.close()
         return found
 
-    def _begin_rivals(self, asked: Asked) -> None:
+    def _begin_rivals(self, asked: EvaluationRounds) -> None:
         """Start the processes of rivals, which all solutions of the task have."""
         if self._field is None:
             layouts = [layout_of(one) for one in timed_rounds(asked).values()]
@@ -283,7 +283,7 @@ class _Bench:
         return Failures(folder, asked, hides_expected=self._task["hides_expected"])
 
 
-def _budget(allowed: Allowed, asked: Asked) -> float:
+def _budget(allowed: Allowed, asked: EvaluationRounds) -> float:
     """Return the seconds for all calls of a solution: each may take its share of one."""
     calls = sum(one.calls() for _, rounds in asked.rounds for one in rounds)
     calls += sum(len(rounds) > 1 for _, rounds in asked.rounds)
@@ -327,7 +327,7 @@ def _concluded(
     )
 
 
-def _notes(asked: Asked) -> list[str]:
+def _notes(asked: EvaluationRounds) -> list[str]:
     notes = []
     if asked.rounds and asked.rounds[0][1][0].source == REFERENCE:
         notes.append("without an oracle: judged by the reference and relations alone")

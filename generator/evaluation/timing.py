@@ -36,7 +36,7 @@ from generator.evaluation.clock.telemetry import Telemetry
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge
 from generator.evaluation.lengths import sizes_of
-from generator.evaluation.rounds import Asked, Round
+from generator.evaluation.rounds import EvaluationRounds, Round
 from generator.evaluation.session import Session
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
@@ -117,7 +117,7 @@ def is_timed(one: Round, has_workloads: bool) -> bool:
     return tensor_bytes(one.subject.definition, one.case) <= _MOST_BYTES
 
 
-def timed_rounds(asked: Asked) -> dict[str, Round]:
+def timed_rounds(asked: EvaluationRounds) -> dict[str, Round]:
     """Return the rounds that are timed, by the name of their case."""
     rounds = {name: of_case[0] for name, of_case in asked.rounds}
     has_workloads = any(one.workload is not None for one in rounds.values())
@@ -126,7 +126,7 @@ def timed_rounds(asked: Asked) -> dict[str, Round]:
 
 def timed(
     session: Session,
-    asked: Asked,
+    asked: EvaluationRounds,
     cases: Sequence[CaseVerdict],
     passes_outputs: bool,
     secret: int,
@@ -170,7 +170,7 @@ class _Table:
     def __init__(
         self,
         session: Session,
-        asked: Asked,
+        asked: EvaluationRounds,
         passes_outputs: bool,
         secret: int,
         rivals: Field,

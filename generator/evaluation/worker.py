@@ -99,7 +99,7 @@ def _forked(how: Mapping[str, Any], files: Sequence[int], device: str) -> int:
         namespaces.hide(hidden=False)
         namespaces.filter_calls(bytes.fromhex(how["filter"]))
         os.environ["HOME"] = namespaces.HOME
-        calling.Solution(socket.socket(fileno=files[1]), device).serve()
+        calling.BuiltSolution(socket.socket(fileno=files[1]), device).serve()
     except (EOFError, OSError):
         os._exit(0)
     finally:

@@ -22,7 +22,7 @@ from generator.ops.registry import op_specs
 from kernel_judge.obstacle import Kind
 
 
-class State(str, Enum):
+class ToolState(str, Enum):
     """How one thing is: it works, is not there, or is there and does not work."""
 
     FINE = "fine"
@@ -38,7 +38,7 @@ class Check:
     """
 
     name: str
-    state: State
+    state: ToolState
     detail: str
     advice: str = ""
     needed: bool = False
@@ -96,10 +96,10 @@ def diagnose(machine: Machine) -> list[Check]:
     checks = [
         Check(
             "python",
-            State.FINE,
+            ToolState.FINE,
             f"{platform.python_version()} ({platform.python_implementation()})",
         ),
-        Check("gen-tests", State.FINE, __version__),
+        Check("gen-tests", ToolState.FINE, __version__),
     ]
     checks += [_package(machine, *package) for package in _PACKAGES]
     checks.append(_cuda(machine))
@@ -113,8 +113,8 @@ def _sandbox() -> Check:
     name = "sandbox of --execute"
     refusal = sandbox.refusal()
     if refusal is not None:
-        return Check(name, State.ABSENT, refusal)
-    return Check(name, State.FINE, "; ".join(["usable", *sandbox.warnings()]))
+        return Check(name, ToolState.ABSENT, refusal)
+    return Check(name, ToolState.FINE, "; ".join(["usable", *sandbox.warnings()]))
 
 
 def _package(
@@ -122,12 +122,12 @@ def _package(
 ) -> Check:
     version = machine.version(distribution)
     if version is None:
-        return Check(module, State.ABSENT, "not installed", advice, needed)
+        return Check(module, ToolState.ABSENT, "not installed", advice, needed)
     failure = machine.import_failure(module)
     if failure:
         detail = f"{version}: {failure}"
-        return Check(module, State.BROKEN, detail, f"Reinstall: {advice}", needed)
-    return Check(module, State.FINE, version, needed=needed)
+        return Check(module, ToolState.BROKEN, detail, f"Reinstall: {advice}", needed)
+    return Check(module, ToolState.FINE, version, needed=needed)
 
 
 def _cuda(machine: Machine) -> Check:
@@ -135,11 +135,11 @@ def _cuda(machine: Machine) -> Check:
         advice = "Without one, references are compared with recordings and the oracle."
         if not machine.is_known:
             advice = "pip install 'gen-tests[gpu]' to know whether there is one."
-        return Check("cuda", State.ABSENT, machine.no_device, advice)
+        return Check("cuda", ToolState.ABSENT, machine.no_device, advice)
     parts = [machine.device or "a device", f"SM{machine.capability}"]
     parts += [f"{machine.memory / 2**30:.1f} GiB"] if machine.memory else []
     parts += [f"driver for CUDA {machine.cuda}"] if machine.cuda else []
-    return Check("cuda", State.FINE, ", ".join(parts))
+    return Check("cuda", ToolState.FINE, ", ".join(parts))
 
 
 def _provider(machine: Machine, provider: Library) -> Check:
@@ -150,12 +150,12 @@ def _provider(machine: Machine, provider: Library) -> Check:
     if obstacle is None:
         note = provider.note(machine)
         usable = f"usable ({note})" if note else "usable"
-        return Check(name, State.FINE, f"{version}, {usable}")
+        return Check(name, ToolState.FINE, f"{version}, {usable}")
     advice = f"pip install 'gen-tests[{provider.name}]'"
     advice += "" if on_cpu else " on a machine with a CUDA device"
     if provider.name == "pytorch":
         advice = "pip install 'gen-tests[torch]' on a machine with a CUDA device"
-    state = State.BROKEN if obstacle.kind is Kind.BROKEN else State.ABSENT
+    state = ToolState.BROKEN if obstacle.kind is Kind.BROKEN else ToolState.ABSENT
     return Check(name, state, obstacle.reason, advice)
 
 
@@ -164,9 +164,9 @@ def _compiled_kernels(machine: Machine) -> Check:
     name, wheel = "compiled kernels", "flashinfer-jit-cache"
     version = machine.version(wheel)
     if version is not None:
-        return Check(name, State.FINE, f"{wheel} {version}")
+        return Check(name, ToolState.FINE, f"{wheel} {version}")
     detail = f"{wheel} not installed: the first run on a GPU compiles for minutes"
-    return Check(name, State.ABSENT, detail, "flashinfer install-jit-cache-wheel")
+    return Check(name, ToolState.ABSENT, detail, "flashinfer install-jit-cache-wheel")
 
 
 def served(machine: Machine, dataset: Path) -> list[Served]:
@@ -225,4 +225,4 @@ def _reasons(op_type: str, provider: Availability) -> Iterator[str]:
 
 def can_test(checks: Sequence[Check]) -> bool:
     """Return whether the reference tests can run at all."""
-    return all(check.state is State.FINE for check in checks if check.needed)
+    return all(check.state is ToolState.FINE for check in checks if check.needed)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ground_truth.machine import Machine
 from generator.ops.op_source import OpSource
 from generator.ops.spec import OpSpec
@@ -67,7 +67,7 @@ class Library:
     oldest: tuple[int, ...]
 
     def judge(
-        self, definition: Definition, spec: OpSpec, op: OpSource, machine: Machine
+        self, definition: LoadedDefinition, spec: OpSpec, op: OpSource, machine: Machine
     ) -> Availability:
         """Return whether it can serve a definition, and by which symbol."""
         found = self.serves(spec, op, machine)
@@ -93,7 +93,7 @@ class Library:
         """Return in what way the library is installed, nothing for the usual one."""
         return ""
 
-    def symbols(self, definition: Definition) -> Sequence[str]:
+    def symbols(self, definition: LoadedDefinition) -> Sequence[str]:
         """Return what the definition's tags say is called."""
         found = definition.tag_values("fi_api") if self.name == "flashinfer" else ()
         return [symbol for symbol in found if symbol.split(".")[0] == self.module]

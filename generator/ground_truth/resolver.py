@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ground_truth.flashinfer import FLASHINFER
 from generator.ground_truth.interface import Availability, Library
 from generator.ground_truth.machine import Machine
@@ -32,7 +32,7 @@ class Resolution:
     module; it is empty otherwise.
     """
 
-    definition: Definition
+    definition: LoadedDefinition
     providers: tuple[Availability, ...]
     unresolved: str = ""
     replay: Replay = field(default_factory=lambda: Replay(()))
@@ -89,7 +89,7 @@ class Resolution:
 
 
 def resolve(
-    definition: Definition,
+    definition: LoadedDefinition,
     machine: Machine,
     ops: Mapping[str, OpSpec] | None = None,
     recordings: Path | None = None,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition, Tensor
+from generator.dataset.definition import LoadedDefinition, LoadedTensor
 from generator.dataset.file_reading import (
     is_absent,
     opened,
@@ -266,7 +266,7 @@ def _unfit(problems: Sequence[Problem]) -> Failure:
 
 
 def _definition(
-    d: Definition, workloads: int, sources: Sequence[str], audited: Audited | None
+    d: LoadedDefinition, workloads: int, sources: Sequence[str], audited: Audited | None
 ) -> Row:
     const = (f"{name} = {value}" for name, value in d.const_axes.items())
     return {
@@ -291,13 +291,13 @@ def _definition(
     }
 
 
-def _tensor(tensor: Tensor) -> str:
+def _tensor(tensor: LoadedTensor) -> str:
     """Return `q: bfloat16[batch_size, num_qo_heads]`, or `scale: float32 scalar`."""
     optional = ", optional" if tensor.optional else ""
     return f"{tensor.name}: {tensor.declared}{optional}"
 
 
-def _workloads(dataset: Path, d: Definition) -> Iterator[Row]:
+def _workloads(dataset: Path, d: LoadedDefinition) -> Iterator[Row]:
     path = f"workloads/{d.op_type}/{d.name}.jsonl"
     if is_absent(dataset, path):
         return

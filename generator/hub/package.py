@@ -29,7 +29,7 @@ from generator.dataset.file_reading import (
 from generator.dataset.json_file import read_json
 from generator.dataset.paths import FOLDERS, DatasetFile
 from generator.hub.card import card_files, settings_of
-from generator.hub.preconditions import Judged, Objection
+from generator.hub.preconditions import Objection, Preconditions
 from generator.hub.remote import TESTS, RemoteFile
 from generator.problems import Failure
 from generator.problems.messages import one_line, plural
@@ -314,7 +314,7 @@ class Package:
     root: Path
     bundle: Bundle
     files: tuple[LocalFile, ...]
-    judged: Judged
+    judged: Preconditions
     allowed: tuple[Objection, ...]
     wishes: Wishes
 
@@ -351,7 +351,7 @@ def pack(
     dataset: Path,
     repo: str,
     bundles: Iterable[Bundle],
-    judged: Judged,
+    judged: Preconditions,
     wishes: Wishes,
 ) -> list[Package]:
     """Return each bundle with its files, read once however many share them.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import owner_of
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.paths import DatasetFile, Discovered, rendered_test
 from generator.execution.cores import usable_cores
 from generator.hub.remote import TESTS
@@ -51,7 +51,7 @@ class Objection:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Preconditions:
     """All objections, and the results that the pull request's description shows.
 
     `definitions` has those that can be read by their paths.
@@ -61,7 +61,7 @@ class Judged:
     problems: tuple[Problem, ...]
     table: Verification
     runs: tuple[Run, ...]
-    definitions: Mapping[str, Definition]
+    definitions: Mapping[str, LoadedDefinition]
     audits: Mapping[str, Audited]
 
     def split(
@@ -73,7 +73,7 @@ class Judged:
         return standing, [o for o in mine if o.rule in allowed]
 
 
-def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged:
+def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Preconditions:
     """Check the preconditions of definitions; `found` are all that the dataset has."""
     names = [file.name for file in files]
     # without names: what else the op_types have is in their rendered files too
@@ -98,7 +98,7 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Judged
     table = table_of(root, chosen, runs, audits)
     objections += _of_evidence(table, files)
     definitions = {definition.path: definition for definition in loaded.definitions}
-    return Judged(
+    return Preconditions(
         tuple(objections), problems, table, tuple(runs), definitions, audits or {}
     )
 

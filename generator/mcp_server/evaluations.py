@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator import api
-from generator.evaluation.evaluate import Asks
+from generator.evaluation.evaluate import EvaluationRequest
 from generator.evaluation.failures import FAILURE, TENSORS, without_details
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
@@ -48,7 +48,7 @@ class Evaluations:
 
     dataset: api.Dataset
     folder: Path
-    asks: Asks
+    asks: EvaluationRequest
     secret: bool = False
     _evaluator: api.Evaluator = field(default_factory=api.Evaluator, init=False)
     _kept: OrderedDict[str, list[dict[str, Any]]] = field(

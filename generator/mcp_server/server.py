@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field, ValidationError
 
 from generator import __version__, api
-from generator.evaluation.evaluate import Asks
+from generator.evaluation.evaluate import EvaluationRequest
 from generator.mcp_server import tools
 from generator.mcp_server.evaluations import Evaluations
 from generator.problems import Failure
@@ -65,7 +65,7 @@ class Server(MCPServer[Any]):
 
 
 def make_server(
-    dataset: api.Dataset, folder: Path, asks: Asks, *, secret: bool = False
+    dataset: api.Dataset, folder: Path, asks: EvaluationRequest, *, secret: bool = False
 ) -> Server:
     """Return the server of a dataset; `folder` gets the inputs of refused cases."""
 
@@ -202,7 +202,9 @@ def make_server(
     return server
 
 
-def serve(dataset: api.Dataset, asks: Asks, *, secret: bool = False) -> None:
+def serve(
+    dataset: api.Dataset, asks: EvaluationRequest, *, secret: bool = False
+) -> None:
     """Serve a dataset on standard input and output until that ends."""
     logging.disable(logging.INFO)
     with TemporaryDirectory(prefix="trace-dataset-mcp-") as folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_below
-from generator.dataset.definition import Definition, build_definition
+from generator.dataset.definition import LoadedDefinition, build_definition
 from generator.dataset.paths import DatasetFile, Discovered
 from generator.models.config import Config
 from generator.models.instances import instance
@@ -135,7 +135,7 @@ def _absent(
     return Covered(need, State.NO_FAMILY, why + lacks.format(need.op_type))
 
 
-def _call_of(definition: Definition) -> str:
+def _call_of(definition: LoadedDefinition) -> str:
     """Return how FlashInfer calls a definition's name by another interface, or nothing."""
     broken = (p for p in route_calls.check(definition) if p.rule == ROUTE_INTERFACE.id)
     return next((problem.message for problem in broken), "")
@@ -176,7 +176,7 @@ def _state(
     return (State.ORACLE, ORACLE) if sources else (State.UNVERIFIED, "")
 
 
-def differences(need: Need, definition: Definition, dtype: str) -> Iterator[str]:
+def differences(need: Need, definition: LoadedDefinition, dtype: str) -> Iterator[str]:
     """Yield in words what makes a definition another model's: constants and dtypes.
 
     `dtype` is the model's own; what a definition has in 16 bits must be in that one.
@@ -191,7 +191,7 @@ def differences(need: Need, definition: Definition, dtype: str) -> Iterator[str]
             return
 
 
-def other_constants(need: Need, definition: Definition) -> Iterator[str]:
+def other_constants(need: Need, definition: LoadedDefinition) -> Iterator[str]:
     """Yield in words each constant of a definition that is not the model's."""
     spec = op_specs().get(definition.op_type)
     constants = resolve_constants(definition, spec)[0] if spec else ()

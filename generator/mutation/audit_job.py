@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from pathlib import Path
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.bench import Bench, Load, Raised, Run
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
@@ -45,7 +45,7 @@ class Planned:
 class AuditJob:
     """One definition's bench, its mutants, and the random cases for survivors."""
 
-    definition: Definition
+    definition: LoadedDefinition
     bench: Bench
     axes: Mapping[str, int]
     planned: list[Planned]
@@ -94,7 +94,7 @@ class AuditJob:
 
 
 def prepare(
-    definition: Definition,
+    definition: LoadedDefinition,
     recordings: Path | None,
     tolerance: float | None,
     dataset: Path | None = None,
@@ -151,7 +151,7 @@ def prepare(
 
 
 def _proven_bench(
-    definition: Definition,
+    definition: LoadedDefinition,
     axes: Mapping[str, int],
     recordings: Path | None,
     tolerance: float | None,
@@ -168,7 +168,7 @@ def _proven_bench(
 
 
 def _planned(
-    definition: Definition, subject: Subject, limits: Maxima | None
+    definition: LoadedDefinition, subject: Subject, limits: Maxima | None
 ) -> Iterator[Planned]:
     if limits is not None:
         load = partial(load_run, definition.reference)

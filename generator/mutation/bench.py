@@ -76,7 +76,7 @@ class Catch:
 
 
 @dataclass
-class Stand:
+class PreparedCase:
     """A case with its inputs, and with an oracle that has its answer.
 
     `results` are the reference's, None if there is no oracle. `seconds` is what the
@@ -103,7 +103,7 @@ class Bench:
 
     subject: Subject
     recordings: Path | None
-    stands: list[Stand] = field(default_factory=list)
+    stands: list[PreparedCase] = field(default_factory=list)
     left_out: list[Catch] = field(default_factory=list)
     seconds: float = 0.0
     is_brief: bool = False
@@ -148,7 +148,9 @@ class Bench:
                 if recordings is None:
                     inputs = {n: fresh(value, _CPU) for n, value in inputs.items()}
                 is_recorded = case.name in recorded
-                bench.stands.append(Stand(case, inputs, is_recorded, subject.op.oracle))
+                bench.stands.append(
+                    PreparedCase(case, inputs, is_recorded, subject.op.oracle)
+                )
         bench._keep_answers()
         return bench
 
@@ -216,7 +218,7 @@ class Bench:
     def _run_test(
         self,
         name: str,
-        stand: Stand,
+        stand: PreparedCase,
         trial: Trial,
         run: Run,
         of_results: Collection[str] = _OF_RESULTS,
@@ -255,11 +257,11 @@ class Bench:
             return None
         return Catch(name, stand.case.name, reason(checked.defect))
 
-    def _op(self, stand: Stand) -> Op:
+    def _op(self, stand: PreparedCase) -> Op:
         """Return the op with the oracle's answer of a case in the oracle's place."""
         return replace(self.subject.op, oracle=stand.oracle)
 
-    def _trial(self, stand: Stand, run: Run) -> Trial:
+    def _trial(self, stand: PreparedCase, run: Run) -> Trial:
         inputs = stand.inputs
         trial = self.subject.trial(
             stand.case, run=run, make_inputs=lambda *given: inputs

@@ -9,7 +9,7 @@ from functools import partial, update_wrapper
 
 import torch
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.mutation.bench import Raised, Run, guarded, reason
 from generator.mutation.seeds_result import Alarm
 from generator.ops.geometry import reduced
@@ -134,7 +134,10 @@ class Seeded:
 
 
 def seeded(
-    definition: Definition, siblings: Sequence[Definition], *, whole: bool = False
+    definition: LoadedDefinition,
+    siblings: Sequence[LoadedDefinition],
+    *,
+    whole: bool = False,
 ) -> tuple[Seeded, dict[str, int]]:
     """Return a definition's tests, and the axes that are shorter than declared.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
@@ -127,7 +127,7 @@ def measure_tolerances(task: Arguments, link: Link) -> dict[str, Any]:
     return found.as_dict()
 
 
-def _definition(task: Arguments) -> Definition:
+def _definition(task: Arguments) -> LoadedDefinition:
     file = DatasetFile(**task["file"])
     definition, problems = load_file(Path(task["root"]), file)
     if definition is None:

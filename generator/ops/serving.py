@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ops.registry import op_specs, optional_op_module
 from generator.ops.spec import OpSpec
 
@@ -27,7 +27,7 @@ class _Served:
     constant: frozenset[str]
 
 
-def why_not_served(definition: Definition) -> str | None:
+def why_not_served(definition: LoadedDefinition) -> str | None:
     """Return why an op_type's functions don't fit a definition, None where they do.
 
     The first difference from the nearest interface of the op_type's family: `moe: axis
@@ -44,7 +44,7 @@ def why_not_served(definition: Definition) -> str | None:
     return f"{definition.op_type}: {nearest[0]}" if nearest else None
 
 
-def spec_of(definition: Definition) -> OpSpec | None:
+def spec_of(definition: LoadedDefinition) -> OpSpec | None:
     """Return the OpSpec of the op_type that serves a definition, None without one."""
     spec = op_specs().get(definition.op_type)
     return spec if spec is None or why_not_served(definition) is None else None
@@ -82,14 +82,14 @@ def _exact(op_type: str) -> frozenset[tuple[_Shapes, frozenset[str]]]:
     )
 
 
-def _shapes_of(definition: Definition) -> tuple[_Shapes, frozenset[str]]:
+def _shapes_of(definition: LoadedDefinition) -> tuple[_Shapes, frozenset[str]]:
     groups = (definition.inputs, definition.outputs)
     shapes = tuple(frozenset((n, t.shape) for n, t in g.items()) for g in groups)
     used = _axes(shape for group in shapes for _, shape in group)
     return shapes, frozenset(axis for axis in used if axis in definition.const_axes)
 
 
-def _differences(served: _Served, definition: Definition) -> Iterator[str]:
+def _differences(served: _Served, definition: LoadedDefinition) -> Iterator[str]:
     """Yield in words how a definition's interface differs from one that is served."""
     ours = (("input", served.inputs), ("output", served.outputs))
     theirs = (definition.inputs, definition.outputs)

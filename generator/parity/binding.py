@@ -9,7 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition, build_definition, declarations
+from generator.dataset.definition import (
+    LoadedDefinition,
+    build_definition,
+    declarations,
+)
 from generator.dataset.paths import Discovered
 from generator.models.config import Config
 from generator.models.coverage import other_constants
@@ -48,7 +52,7 @@ _SHARES = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
-class Bound:
+class StageBinding:
     """What computes a stage.
 
     `needed` is the definition that the model needs. `name` is the one whose reference,
@@ -100,7 +104,7 @@ class Binder:
             for size in PAGE_SIZES
         }
 
-    def bind(self, family: Family) -> dict[str, dict[str, Bound]]:
+    def bind(self, family: Family) -> dict[str, dict[str, StageBinding]]:
         """Return `TYPE/STAGE` → role → what computes it.
 
         Most stages have the role `` alone. Attention has `ragged`, and others with
@@ -123,7 +127,7 @@ class Binder:
         sampling = {role: self._bound(of, 64) for role, of in _SAMPLING.items()}
         return {**found, "/sampling": {r: b for r, b in sampling.items() if b}}
 
-    def _roles(self, kind: str, stage: Stage) -> Iterator[tuple[str, Bound]]:
+    def _roles(self, kind: str, stage: Stage) -> Iterator[tuple[str, StageBinding]]:
         modules_of = dict(self._modules(kind, stage))
         for role, (module, size) in modules_of.items():
             if bound := self._bound(module, size):
@@ -137,7 +141,7 @@ class Binder:
 
     def _named(
         self, stage: Stage, figures: Mapping[str, Any]
-    ) -> Iterator[tuple[str, Bound]]:
+    ) -> Iterator[tuple[str, StageBinding]]:
         """Yield role, and what computes a stage that names its definition itself."""
         name = stage.needs[1:].format(**figures)
         if stage.kind != "attention":
@@ -152,7 +156,7 @@ class Binder:
             append = f"append_paged_kv_cache_{kv}_ps{size}"
             yield f"append@{size}", self._by_name(append)
 
-    def _by_name(self, name: str) -> Bound:
+    def _by_name(self, name: str) -> StageBinding:
         """Return the definition of a name, or one of its kind at other sizes."""
         alike = [name, *(of for of in self.files if _kind(of) == _kind(name))]
         for other in alike:
@@ -162,7 +166,7 @@ class Binder:
                     said = problems[0].message if problems else "it can't be read."
                     raise Failure(f"{self.files[other].path}: {said}")
                 return self._of(definition, name)
-        return Bound(name)
+        return StageBinding(name)
 
     def _modules(
         self, kind: str, stage: Stage
@@ -186,7 +190,7 @@ class Binder:
         """Return whether a layer of the model attends to the whole sequence."""
         return any(need.module == "decode" for need in self.needs[64])
 
-    def _share(self, module: str, page_size: int, shares: int) -> Bound | None:
+    def _share(self, module: str, page_size: int, shares: int) -> StageBinding | None:
         """Return the dataset's definition of one GPU among several, None without one."""
         try:
             needs = modules(self.config, Deployment(tp=shares, page_size=page_size))
@@ -200,7 +204,7 @@ class Binder:
         name = next((name for name in need.names if name in self.files), None)
         return (name and self._loaded(name, name, need)) or None
 
-    def _bound(self, module: str, page_size: int) -> Bound | None:
+    def _bound(self, module: str, page_size: int) -> StageBinding | None:
         need = next((n for n in self.needs[page_size] if n.module == module), None)
         if need is None:
             return None
@@ -217,9 +221,9 @@ class Binder:
                 bound := self._loaded(wanted, name, need)
             ):
                 return bound
-        return Bound(wanted)
+        return StageBinding(wanted)
 
-    def _loaded(self, wanted: str, name: str, need: Need) -> Bound | None:
+    def _loaded(self, wanted: str, name: str, need: Need) -> StageBinding | None:
         """Return what a definition of the dataset computes; None for other constants."""
         definition, problems = load_file(self.root, self.files[name])
         if definition is None:
@@ -229,13 +233,13 @@ class Binder:
             return None
         return self._of(definition, wanted)
 
-    def _of(self, definition: Definition, wanted: str) -> Bound:
+    def _of(self, definition: LoadedDefinition, wanted: str) -> StageBinding:
         spec = op_specs().get(definition.op_type)
         constants = resolve_constants(definition, spec)[0] if spec else ()
         values = {constant.name: constant.value for constant in constants}
         if values.get("window_left") is not None:
             values["window_left"] += self._moved()
-        return Bound(
+        return StageBinding(
             wanted,
             definition.name,
             self._at_these_figures(definition.reference),

@@ -31,7 +31,7 @@ _CLONED = 1 << 26
 """Elements up to which a kernel gets a copy: larger ones are weights."""
 
 
-class Call:
+class StageCall:
     """Call a definition's reference on tensors of a chain's dtype.
 
     In float32 nothing is rounded: a reference's 16-bit dtypes are float32 as well. In
@@ -119,7 +119,7 @@ class Call:
         return found
 
 
-class _Exact(Call):
+class _Exact(StageCall):
     """Call what takes the declared dtypes alone, and may write to its inputs."""
 
     def _given(self, value: Any, declared: str) -> Any:
@@ -131,7 +131,7 @@ class _Exact(Call):
         return value.clone(memory_format=torch.contiguous_format)
 
 
-class Kernel(_Exact):
+class KernelCall(_Exact):
     """Call a provider's kernel by the adapter that tests have for it."""
 
     def __init__(
@@ -165,7 +165,7 @@ class Kernel(_Exact):
             return self.compute(given)
 
 
-class Solution(_Exact):
+class SolutionCall(_Exact):
     """Call a solution that was built."""
 
     def __init__(
@@ -197,7 +197,7 @@ def _as_tuple(returned: Any) -> tuple[Any, ...]:
     return tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
 
 
-Maker = Callable[[Mapping[str, Any], torch.dtype], Call]
+Maker = Callable[[Mapping[str, Any], torch.dtype], StageCall]
 
 
 def kernels_of(provider: str) -> Maker:
@@ -210,8 +210,8 @@ def kernels_of(provider: str) -> Maker:
     if obstacle is not None:
         raise Failure(f"{provider}'s kernels can't be called here: {obstacle}.")
 
-    def made(bound: Mapping[str, Any], dtype: torch.dtype) -> Call:
-        plain = Call(bound, dtype)
+    def made(bound: Mapping[str, Any], dtype: torch.dtype) -> StageCall:
+        plain = StageCall(bound, dtype)
         definition = Definition(
             plain.name, plain.op_type, plain.interface, plain.axes, plain.constants
         )
@@ -222,7 +222,7 @@ def kernels_of(provider: str) -> Maker:
             for backend in () if kernel is None else kernel.backends(definition):
                 obstacle = backend_obstacle(asked, backend, device)
                 if obstacle is None:
-                    return Kernel(bound, dtype, asked, backend.name)
+                    return KernelCall(bound, dtype, asked, backend.name)
                 why = f"{source_name(asked, backend)}: {obstacle}"
         plain.source = f"reference ({why})"
         return plain
@@ -254,10 +254,10 @@ def solution_of(solution: Mapping[str, Any]) -> Maker:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise Failure(f"{solution['name']}: it can't be loaded: {what}") from error
 
-    def made(bound: Mapping[str, Any], dtype: torch.dtype) -> Call:
+    def made(bound: Mapping[str, Any], dtype: torch.dtype) -> StageCall:
         if bound["name"] != solution["definition"]:
-            return Call(bound, dtype)
-        return Solution(bound, dtype, entry, solution)
+            return StageCall(bound, dtype)
+        return SolutionCall(bound, dtype, entry, solution)
 
     return made
 
@@ -269,7 +269,7 @@ class Sharded:
     is cut in four. Fewer cuts than shares are repeated, as KV heads are.
     """
 
-    def __init__(self, call: Call, shares: int) -> None:
+    def __init__(self, call: StageCall, shares: int) -> None:
         self.call, self.shares = call, shares
         self.name, self.source, self.interface = call.name, call.source, call.interface
 

@@ -11,7 +11,7 @@ from torch import nn
 from generator.problems import Failure
 
 if TYPE_CHECKING:
-    from generator.parity.subject import Subject
+    from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
 FUNCTIONS = {
@@ -32,7 +32,7 @@ class Capture:
     """What modules were given and returned, as matrices of one row a token."""
 
     def __init__(
-        self, length: int, subject: Subject, *, with_gradients: bool = False
+        self, length: int, subject: ParityModel, *, with_gradients: bool = False
     ) -> None:
         self.length = length
         self.with_gradients = with_gradients

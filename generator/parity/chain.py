@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import torch
 
-from generator.parity.calls import Call
+from generator.parity.calls import StageCall
 from generator.parity.capture import Capture
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import PAGE_SIZES, Family, Stage
 from generator.parity.site import Pages, Site
-from generator.parity.subject import Subject
+from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
-Calls = Mapping[str, Mapping[str, Call]]
+Calls = Mapping[str, Mapping[str, StageCall]]
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Decoding:
 class Chain:
     """Run the stages of a family on the weights of a model of transformers."""
 
-    def __init__(self, subject: Subject, family: Family, calls: Calls) -> None:
+    def __init__(self, subject: ParityModel, family: Family, calls: Calls) -> None:
         self.subject = subject
         self.family = family
         self.calls = calls
@@ -53,7 +53,7 @@ class Chain:
         feed = "moe" if hasattr(mlp, "experts") else "dense"
         return (*mixer, *self.family.feeds.get(feed, ()))
 
-    def calls_of(self, stage: Stage, layer: int | None) -> Mapping[str, Call]:
+    def calls_of(self, stage: Stage, layer: int | None) -> Mapping[str, StageCall]:
         """Return the definitions of a stage by role."""
         kind = "" if layer is None else self.subject.kind(layer)
         own = self.calls.get(f"{kind}/{stage.name}")

@@ -8,7 +8,7 @@ import torch
 
 from generator.parity.bounds import SHARED, nmse
 from generator.parity.chain import Decoding
-from generator.parity.levels import Found, Run, judged, order, ratio, steady
+from generator.parity.levels import DtypeRun, Found, judged, order, ratio, steady
 
 Tensor = torch.Tensor
 PROMPT = 64
@@ -16,7 +16,7 @@ _DRAWN = 24
 """Tokens to draw, beside the greedy ones."""
 
 
-def decode(run: Run, sequence: Tensor | None = None) -> Found:
+def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
     """Decode through the paged cache, and compare with one full forward.
 
     In float32 the tokens are the greedy ones of this chain; in bfloat16 they are given.
@@ -70,7 +70,7 @@ def decode(run: Run, sequence: Tensor | None = None) -> Found:
     return found
 
 
-def _sampled(run: Run, sizes: list[int]) -> Found:
+def _sampled(run: DtypeRun, sizes: list[int]) -> Found:
     """Draw tokens behind a prompt from a fixed seed, once through pages of each size.
 
     They must be equal; the model may lack the definitions that draw.
@@ -105,7 +105,7 @@ def _sampled(run: Run, sizes: list[int]) -> Found:
     return {"sampled": [entry]}
 
 
-def _length(run: Run, length: int, bound: float) -> Found:
+def _length(run: DtypeRun, length: int, bound: float) -> Found:
     """Compare a sequence of a length in pages with the same one without a cache."""
     tokens = run.tokens[: length + 1]
     run.chain.chosen()

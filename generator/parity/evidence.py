@@ -12,7 +12,7 @@ from typing import Any
 
 from generator.dataset.paths import Discovered
 from generator.parity.process import DTYPES, TRANSFORMERS
-from generator.parity.report import Compared, failures
+from generator.parity.report import ComparedModel, failures
 from generator.results.evidence import DefinitionEvidence, Run, SourceEvidence
 from generator.results.sources import MODEL
 from generator.rules.basis import basis_in
@@ -21,7 +21,7 @@ from generator.rules.basis import basis_in
 _PARTIAL = ("embed", "lm_head")
 
 
-def evidence(root: Path, found: Discovered, models: Iterable[Compared]) -> Run:
+def evidence(root: Path, found: Discovered, models: Iterable[ComparedModel]) -> Run:
     """Return what stages at real geometry say of the dataset's definitions.
 
     Only a definition at its own sizes counts, in both dtypes and every layer. Raises

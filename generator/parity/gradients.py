@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from generator.parity.chain import Chain
 from generator.parity.recipe import Stage
-from generator.parity.subject import Subject
+from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
 _UNSEEN = ("+", ":1", "*", "^")
@@ -32,7 +32,7 @@ class Backward:
     ours: Tensor
 
 
-def backward(chain: Chain, theirs: Subject, tokens: Tensor) -> Iterator[Backward]:
+def backward(chain: Chain, theirs: ParityModel, tokens: Tensor) -> Iterator[Backward]:
     """Yield the gradients of the loss with regard to each value, the last one first.
 
     Both models must want gradients of their parameters, and have none yet.

@@ -24,12 +24,12 @@ from generator.parity.bounds import (
     worst_elements,
     worst_row,
 )
-from generator.parity.calls import Call, Kernel, Sharded, Solution
+from generator.parity.calls import KernelCall, Sharded, SolutionCall, StageCall
 from generator.parity.capture import Capture
 from generator.parity.chain import Chain, truths
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import Stage
-from generator.parity.subject import Subject
+from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
 Found = dict[str, Any]
@@ -37,7 +37,7 @@ ODD = 10.0
 
 
 @dataclass
-class Run:
+class DtypeRun:
     """What the levels of one dtype work on: truth is the float32 model.
 
     `steps` is the number of tokens to decode, and `lengths` are those of sequences whose
@@ -45,19 +45,19 @@ class Run:
     """
 
     chain: Chain
-    truth: Subject
-    own: Subject
+    truth: ParityModel
+    own: ParityModel
     tokens: Tensor
     steps: int = 128
     lengths: Sequence[int] = (65,)
 
-    def tower(self) -> Run | None:
+    def tower(self) -> DtypeRun | None:
         """Return the run of the model's tower, None for a model of text alone."""
         towers = self.chain.tower, self.truth.tower, self.own.tower
         chain, truth, tower = towers
         if chain is None or truth is None or tower is None:
             return None
-        return Run(chain, truth, tower, self.tokens)
+        return DtypeRun(chain, truth, tower, self.tokens)
 
     @property
     def is_exact(self) -> bool:
@@ -71,7 +71,7 @@ class Run:
         return depth_bound(layers, chain_bound(kinds, is_cached=is_cached))
 
 
-def stage(run: Run) -> list[Found]:
+def stage(run: DtypeRun) -> list[Found]:
     """Compare each stage on transformers' own inputs; one entry a layer and stage.
 
     Judging ends behind the first value of transformers that is not finite.
@@ -91,7 +91,7 @@ def stage(run: Run) -> list[Found]:
 
 
 def _stages(
-    run: Run,
+    run: DtypeRun,
     seen: Capture,
     handed: dict[str, Tensor],
     start: dict[str, Tensor],
@@ -150,7 +150,7 @@ def _entering(layer: int, seen: Capture) -> Tensor:
 
 
 def _stage(
-    run: Run,
+    run: DtypeRun,
     one: Stage,
     layer: int | None,
     values: dict[str, Tensor],
@@ -175,7 +175,7 @@ def _stage(
 
 
 def _roles(
-    run: Run, one: Stage, layer: int, values: dict[str, Tensor], positions: Tensor
+    run: DtypeRun, one: Stage, layer: int, values: dict[str, Tensor], positions: Tensor
 ) -> Iterator[Found]:
     """Yield what the definitions of a paged cache make of the same inputs."""
     read = [values[name] for name in one.reads.split()]
@@ -206,7 +206,7 @@ def _cached(one: Stage) -> list[str]:
     return read[1:] if one.kind == "attention" else [read[4], read[3]]
 
 
-def _made_by(call: Call | None) -> Found:
+def _made_by(call: StageCall | None) -> Found:
     """Return which definition was called, and what computed it."""
     if call is None:
         return {"definition": "", "source": ""}
@@ -214,17 +214,17 @@ def _made_by(call: Call | None) -> Found:
 
 
 def _compared(
-    run: Run,
+    run: DtypeRun,
     one: Stage,
     layer: int | None,
     actual: Tensor,
     expected: Tensor,
-    call: Call | None,
+    call: StageCall | None,
 ) -> Found:
     kind = "biased" if run.chain.has_bias(one, layer) else one.kind
     if kind == "attention" and run.own.is_eager:
         kind = "eager_attention"
-    is_kernel = isinstance(call, (Kernel, Solution))
+    is_kernel = isinstance(call, (KernelCall, SolutionCall))
     bound = stage_bound(kind, run.own.model.dtype, is_kernel=is_kernel)
     error = nmse(actual, expected)
     row, of_row = worst_row(actual, expected)
@@ -241,7 +241,7 @@ def order(error: float) -> float:
     return math.inf if math.isnan(error) else error
 
 
-def layer(run: Run) -> list[Found]:
+def layer(run: DtypeRun) -> list[Found]:
     """Compare each layer, its stages chained, on transformers' own input."""
     found: list[Found] = []
     handed: dict[str, Tensor] = {}
@@ -257,7 +257,7 @@ def layer(run: Run) -> list[Found]:
     return found + _layers(run, torch.arange(len(run.tokens)), handed)
 
 
-def _layers(run: Run, positions: Tensor, handed: dict[str, Tensor]) -> list[Found]:
+def _layers(run: DtypeRun, positions: Tensor, handed: dict[str, Tensor]) -> list[Found]:
     """Return an entry for each layer of the text, or of a tower."""
     seen = run.own.capture(run.tokens)
     exact = seen if run.is_exact else run.truth.capture(run.tokens)
@@ -280,7 +280,7 @@ def _layers(run: Run, positions: Tensor, handed: dict[str, Tensor]) -> list[Foun
 
 
 def _replayed(
-    subject: Subject, index: int, h: Tensor, seen: Capture
+    subject: ParityModel, index: int, h: Tensor, seen: Capture
 ) -> tuple[Tensor, dict[int, Tensor]]:
     """Return what a layer of transformers makes of an input, and its experts."""
     arguments = dict(seen.arguments[index])
@@ -333,7 +333,7 @@ def ratio(actual: Tensor, own: Tensor, truth: Tensor, rows: Tensor) -> Found:
     }
 
 
-def forward(run: Run) -> Found:
+def forward(run: DtypeRun) -> Found:
     """Compare logits, top-1 and the residual stream behind every layer."""
     truth = run.truth.capture(run.tokens)
     own = truth if run.is_exact else run.own.capture(run.tokens)

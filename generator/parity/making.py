@@ -12,7 +12,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from generator.parity.recipe import Family
-from generator.parity.subject import Subject
+from generator.parity.subject import ParityModel
 from generator.problems import Failure
 from kernel_judge.inputs.memory import available_bytes
 
@@ -25,7 +25,7 @@ _LARGE = 1 << 27
 
 def make(
     figures: Mapping[str, Any], weights: Path | None, seed: int, family: Family
-) -> list[Subject]:
+) -> list[ParityModel]:
     """Return one model in float32 and the same one in bfloat16, on the default device.
 
     The weights are those of a folder, or drawn; both have the same values. Raises
@@ -48,7 +48,7 @@ def make(
     sources = dict(_drawn(whole))
     for name, target in _drawn(half):
         elements(target).copy_(elements(sources[name]))
-    return [Subject(model, family, seed=seed) for model in (whole, half)]
+    return [ParityModel(model, family, seed=seed) for model in (whole, half)]
 
 
 def _made(

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.parity.report import LEGEND, Compared, cell, first_divergence
+from generator.parity.report import LEGEND, ComparedModel, cell, first_divergence
 from generator.reports.report import Report
 from generator.reports.templates import html_environment
 
 
-def page(report: Report, models: Sequence[Compared]) -> str:
+def page(report: Report, models: Sequence[ComparedModel]) -> str:
     """Return HTML that needs nothing else; of each dtype whose stages were compared."""
     template = html_environment().get_template("parity.html.jinja")
     return template.render(
@@ -22,7 +22,7 @@ def page(report: Report, models: Sequence[Compared]) -> str:
     )
 
 
-def _maps(models: Sequence[Compared]) -> Iterator[Mapping[str, Any]]:
+def _maps(models: Sequence[ComparedModel]) -> Iterator[Mapping[str, Any]]:
     for one in models:
         for dtype, levels in one.found.items():
             if "stage" in levels:

@@ -23,7 +23,7 @@ from generator.parity.geometry import (
 )
 from generator.parity.process import DTYPES, ask
 from generator.parity.recipe import Family, stages
-from generator.parity.report import Compared
+from generator.parity.report import ComparedModel
 from generator.problems import Failure
 from generator.problems.messages import quote
 
@@ -32,7 +32,7 @@ _ALIASES = {"kimi_k2": "deepseek_v3"}
 
 
 @dataclass(frozen=True)
-class Question:
+class ParityQuestion:
     """What is compared: levels and dtypes, at which geometry, on which weights.
 
     `steps` are those of training, `decoded` is the number of tokens to decode,
@@ -86,9 +86,9 @@ def compare(
     root: Path,
     found: Discovered,
     sources: Sequence[str],
-    question: Question,
+    question: ParityQuestion,
     folder: Path,
-) -> list[Compared]:
+) -> list[ComparedModel]:
     """Return what the comparison of some models found.
 
     `folder` is where transformers was installed. Raises Failure where something can't
@@ -104,7 +104,7 @@ def compare(
     requests = [ask_for(root, found, name, config, of) for config, of, name in asked]
     answers = ask(requests, folder)
     return [
-        Compared(
+        ComparedModel(
             config.name if len(geometries) == 1 else f"{config.name}, {of.geometry}",
             answer,
             *_names(FAMILIES[name], request["bound"]),
@@ -116,7 +116,7 @@ def compare(
 
 
 def ask_for(
-    root: Path, found: Discovered, name: str, config: Config, question: Question
+    root: Path, found: Discovered, name: str, config: Config, question: ParityQuestion
 ) -> dict[str, Any]:
     """Return the worker's request for a config of a family."""
     family = FAMILIES[name]

@@ -38,7 +38,7 @@ BACKWARD_LEGEND = (
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedModel:
     """A model, and dtype → level → what the worker found.
 
     `uncovered` are definitions that it needs and nobody has; `there` are those of the
@@ -51,7 +51,7 @@ class Compared:
     there: Sequence[str]
 
 
-def parity_report(geometry: str, models: Sequence[Compared]) -> Report:
+def parity_report(geometry: str, models: Sequence[ComparedModel]) -> Report:
     """Return the report of some models at one geometry."""
     sections, reasons, count = [], [], 0
     for one in models:

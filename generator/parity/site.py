@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from generator.parity.calls import Call, Sharded
-from generator.parity.subject import Subject
+from generator.parity.calls import Sharded, StageCall
+from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
 
@@ -90,10 +90,10 @@ class Site:
     chooses one of its definitions, which the number of rows does else.
     """
 
-    subject: Subject
+    subject: ParityModel
     layer: int | None
     at: str
-    calls: Mapping[str, Call | Sharded]
+    calls: Mapping[str, StageCall | Sharded]
     positions: Tensor
     pages: dict[int, Pages] = field(default_factory=dict)
     states: dict[str, Tensor] | None = None
@@ -107,7 +107,7 @@ class Site:
         return [self.subject.module(path, self.layer) for path in self.at.split()]
 
     @property
-    def call(self) -> Call | Sharded | None:
+    def call(self) -> StageCall | Sharded | None:
         """Return the one definition of the stage, None where it has none."""
         return self.calls.get("")
 

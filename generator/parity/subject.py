@@ -21,7 +21,7 @@ _ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router")
 """Where transformers' layers have routers."""
 
 
-class Subject:
+class ParityModel:
     """One model of transformers in one dtype."""
 
     def __init__(
@@ -42,9 +42,9 @@ class Subject:
         self.is_tower = senses is not None
         self.seed = seed
         self.senses: Senses = senses or Senses(family.senses, model, seed)
-        self.tower: Subject | None = None
+        self.tower: ParityModel | None = None
         if family.tower is not None:
-            self.tower = Subject(model, family.tower, senses=self.senses)
+            self.tower = ParityModel(model, family.tower, senses=self.senses)
         self.modeling = sys.modules[type(self.base).__module__]
         self._ropes: dict[str, Tensor] = {}
 

@@ -13,8 +13,8 @@ from torch.nn import functional
 from generator.parity.bounds import SHARED, nmse
 from generator.parity.chain import Chain
 from generator.parity.gradients import backward
-from generator.parity.levels import Found, Run, judged, order
-from generator.parity.subject import Subject
+from generator.parity.levels import DtypeRun, Found, judged, order
+from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
 Logits = Callable[[], Tensor]
@@ -31,7 +31,7 @@ _GRADIENT = 10.0
 the whole model twice (measured: 9e-13)."""
 
 
-def train(run: Run, steps: int) -> Found:
+def train(run: DtypeRun, steps: int) -> Found:
     """Train from the same weights by transformers and by the chain, with SGD.
 
     Gradients and weights in float32 are compared with transformers'. In bfloat16, both
@@ -87,7 +87,7 @@ def train(run: Run, steps: int) -> Found:
     return found
 
 
-def _backwards(run: Run, chain: Chain, theirs: Subject) -> Iterator[Found]:
+def _backwards(run: DtypeRun, chain: Chain, theirs: ParityModel) -> Iterator[Found]:
     """Yield how far the gradients of what stages write are apart, the last one first."""
     bound = _GRADIENT * run.bound(0)
     for one in backward(chain, theirs, run.tokens):
@@ -129,7 +129,7 @@ def _threshold(table: Mapping[int, float], step: int) -> float:
     return next((most for last, most in table.items() if step <= last), math.inf)
 
 
-def _losses(run: Run, losses: list[list[float]]) -> Found:
+def _losses(run: DtypeRun, losses: list[list[float]]) -> Found:
     """Return how far the losses are apart, and what is allowed.
 
     In bfloat16 twice the largest distance so far of transformers' loss from that in
@@ -157,13 +157,13 @@ def _trend(losses: list[list[float]]) -> str:
     )
 
 
-def _again(subject: Subject) -> Subject:
+def _again(subject: ParityModel) -> ParityModel:
     """Return a copy of a model that can be trained."""
     model: nn.Module = copy.deepcopy(subject.model)
-    return Subject(model.requires_grad_(True), subject.family, seed=subject.seed)
+    return ParityModel(model.requires_grad_(True), subject.family, seed=subject.seed)
 
 
-def _by_transformers(subject: Subject, tokens: Tensor) -> Tensor:
+def _by_transformers(subject: ParityModel, tokens: Tensor) -> Tensor:
     with subject.attending():
         logits: Tensor = subject.called(tokens).logits
     return logits[0]
@@ -186,7 +186,9 @@ def _descend(model: nn.Module, master: list[Tensor]) -> None:
             parameter.copy_(exact)
 
 
-def _gradients(run: Run, theirs: nn.Module, ours: nn.Module, truth: nn.Module) -> Found:
+def _gradients(
+    run: DtypeRun, theirs: nn.Module, ours: nn.Module, truth: nn.Module
+) -> Found:
     """Return how far gradients are apart, and why where that is too far.
 
     In float32 each parameter's counts; in bfloat16 all together, against those of
@@ -227,7 +229,7 @@ def _gradients(run: Run, theirs: nn.Module, ours: nn.Module, truth: nn.Module) -
 
 
 def _weights(
-    run: Run,
+    run: DtypeRun,
     start: list[Tensor],
     sides: list[list[Tensor]],
     step: int,

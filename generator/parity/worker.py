@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from generator.parity import levels
-from generator.parity.calls import Call, Maker, kernels_of, solution_of
+from generator.parity.calls import Maker, StageCall, kernels_of, solution_of
 from generator.parity.chain import Chain
 from generator.parity.decode import decode
 from generator.parity.making import make
 from generator.parity.process import DTYPES
 from generator.parity.recipe import from_plain
-from generator.parity.subject import Subject
+from generator.parity.subject import ParityModel
 from generator.parity.training import train
 from generator.problems import Failure
 
@@ -91,7 +91,7 @@ def _found(request: dict[str, Any]) -> dict[str, Any]:
 
 def _makers(request: dict[str, Any]) -> dict[str, Maker]:
     """Return what makes calls: of references, and what is to take their place."""
-    makers: dict[str, Maker] = {"": Call}
+    makers: dict[str, Maker] = {"": StageCall}
     if request["kernels"]:
         makers[request["kernels"]] = kernels_of(request["kernels"])
     if request["solution"]:
@@ -101,11 +101,11 @@ def _makers(request: dict[str, Any]) -> dict[str, Maker]:
 
 def _run(
     request: dict[str, Any],
-    own: Subject,
-    truth: Subject,
+    own: ParityModel,
+    truth: ParityModel,
     tokens: torch.Tensor,
     maker: Maker,
-) -> levels.Run:
+) -> levels.DtypeRun:
     calls = {
         key: {
             role: maker(bound, own.model.dtype)
@@ -116,7 +116,7 @@ def _run(
     }
     chain = Chain(own, from_plain(request["recipe"]), calls)
     more = request["decoded"], request["lengths"]
-    return levels.Run(chain, truth, own, tokens, *more)
+    return levels.DtypeRun(chain, truth, own, tokens, *more)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import read_text
 from generator.dataset.paths import CUSTOM_INPUTS
 from generator.dataset.python_source import Unparsable, parse_module
@@ -55,7 +55,7 @@ class Custom:
         return bool(self.source.strip())
 
 
-def read_custom(root: Path, definition: Definition) -> Custom | Problem | None:
+def read_custom(root: Path, definition: LoadedDefinition) -> Custom | Problem | None:
     """Return a definition's custom inputs, None without any, or what is wrong."""
     path = f"{CUSTOM_INPUTS}/{definition.op_type}/{definition.name}.py"
     try:
@@ -69,7 +69,7 @@ def read_custom(root: Path, definition: Definition) -> Custom | Problem | None:
         return CUSTOM_INPUTS_UNFIT.problem(path, message)
 
 
-def _custom(text: str, definition: Definition) -> Custom:
+def _custom(text: str, definition: LoadedDefinition) -> Custom:
     tree = parse_module(text)
     values: dict[str, Any] = {}
     rest = text.splitlines()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _SENTENCE = re.compile(r"(?<=\.) (?=[^\W\d])")
 
 
-def shared_tags(definitions: Sequence[Definition]) -> tuple[str, ...]:
+def shared_tags(definitions: Sequence[LoadedDefinition]) -> tuple[str, ...]:
     """Return the tags that all definitions have, in the order of the first."""
     first, *others = definitions
     return tuple(t for t in first.tags if all(t in other.tags for other in others))
 
 
 def shared_description(
-    definitions: Sequence[Definition], values: Sequence[Mapping[str, float]]
+    definitions: Sequence[LoadedDefinition], values: Sequence[Mapping[str, float]]
 ) -> tuple[str, list[str]]:
     """Return the sentences that all definitions have, and the others of each.
 

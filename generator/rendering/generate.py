@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import file_below, read_text
 from generator.ops.serving import why_not_served
 from generator.problems import Problem
@@ -110,11 +110,11 @@ def generate(
     `agreed` is `why_unproven`'s. Definitions with errors are left out. Raises OSError
     if writing fails.
     """
-    groups: dict[tuple[str, str], list[Definition]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[LoadedDefinition]] = defaultdict(list)
     problems = list(loaded.problems)
     customs: dict[str, Custom] = {}
 
-    def kind_of(definition: Definition) -> str:
+    def kind_of(definition: LoadedDefinition) -> str:
         """Return what a test file's name says of the functions that its tests have."""
         custom = read_custom(dataset, definition)
         if isinstance(custom, Custom):
@@ -177,7 +177,7 @@ def generate(
 
 
 def _proofs(
-    dataset: Path, definitions: Iterable[Definition]
+    dataset: Path, definitions: Iterable[LoadedDefinition]
 ) -> dict[str, Text | Forward]:
     """Return what proves the definitions that no op serves, by name."""
     found = {d.name: proof_of(dataset, d) for d in definitions if why_no_op(d)}
@@ -210,8 +210,8 @@ def _unread(loaded: Loaded) -> bool:
 
 
 def _held_definitions(
-    dataset: Path, file: Path, definitions: list[Definition]
-) -> tuple[list[Definition], list[Problem]]:
+    dataset: Path, file: Path, definitions: list[LoadedDefinition]
+) -> tuple[list[LoadedDefinition], list[Problem]]:
     """Return the other definitions that a rendered file holds, and their Problems.
 
     A definition that can't be loaded any more is left out; its Problems say why.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from generator.rendering.plan import Interface
+from generator.rendering.plan import SharedInterface
 from generator.rendering.python_text import WIDTH
-from kernel_judge.definition import Interface as JudgedInterface
+from kernel_judge.definition import Interface
 
 _LINES = 4
 """Lines that a difference must save: to read one, a reader looks up another interface."""
@@ -40,7 +40,7 @@ class PrintedInterface:
         return sum(len(part) + 1 for part in items if part)
 
 
-def printed(interfaces: Sequence[Interface]) -> Iterator[PrintedInterface]:
+def printed(interfaces: Sequence[SharedInterface]) -> Iterator[PrintedInterface]:
     """Yield what is printed of each interface, in their order.
 
     A difference is printed where it is at most half as long as a whole that is long.
@@ -66,7 +66,7 @@ def printed(interfaces: Sequence[Interface]) -> Iterator[PrintedInterface]:
         yield least if is_short else whole
 
 
-def _change(base: Interface, to: Interface) -> PrintedInterface | None:
+def _change(base: SharedInterface, to: SharedInterface) -> PrintedInterface | None:
     """Return what makes one interface of another, None where the order differs."""
     gone = [n for n in (*base.inputs, *base.outputs) if n not in _tensors(to)]
     change = PrintedInterface(
@@ -77,7 +77,7 @@ def _change(base: Interface, to: Interface) -> PrintedInterface | None:
         None if base.constraints == to.constraints else to.constraints,
         tuple(gone),
     )
-    before = JudgedInterface(base.inputs, base.outputs, base.constraints)
+    before = Interface(base.inputs, base.outputs, base.constraints)
     after = before.but(
         inputs=change.inputs,
         outputs=change.outputs,
@@ -89,7 +89,7 @@ def _change(base: Interface, to: Interface) -> PrintedInterface | None:
     return change if has == wanted else None
 
 
-def _tensors(interface: Interface) -> set[str]:
+def _tensors(interface: SharedInterface) -> set[str]:
     return {*interface.inputs, *interface.outputs}
 
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 
 # a number of the geometry, unlike the 8 of fp8
 _TOKEN = re.compile(r"(?!(?:fp|bf|int|mxfp|nvfp)\d)[a-z]+\d+")
@@ -40,7 +40,7 @@ def block_classes(base: str, references: Iterable[str]) -> list[str]:
     return unique
 
 
-def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
+def shared_names(groups: Sequence[Sequence[LoadedDefinition]]) -> list[str]:
     """Return a unique name for each group of definitions that share something.
 
     It is the common first words of the group's names (`gqa_paged_decode`), else
@@ -57,7 +57,7 @@ def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
         for part in {part for d in group for part in d.name.split("_")}
     )
 
-    def name(group: Sequence[Definition], stem: str) -> str:
+    def name(group: Sequence[LoadedDefinition], stem: str) -> str:
         def is_rare(part: str) -> bool:
             return having[stem, part] < rivals[stem]
 
@@ -66,7 +66,7 @@ def shared_names(groups: Sequence[Sequence[Definition]]) -> list[str]:
     return _unique(map(name, groups, stems))
 
 
-def _stem(group: Sequence[Definition]) -> str:
+def _stem(group: Sequence[LoadedDefinition]) -> str:
     words = [_words(definition.name) for definition in group]
     shared = words[0]
     for other in words[1:]:
@@ -92,7 +92,7 @@ def _has(words: list[str], run: list[str]) -> bool:
     return any(words[i : i + len(run)] == run for i in range(len(words)))
 
 
-def _kernel(definition: Definition) -> str:
+def _kernel(definition: LoadedDefinition) -> str:
     """Return the last part of the function that a definition's first tag names."""
     named = [value.rpartition(".")[2] for value in definition.tag_values("fi_api")]
     return named[0] if named and _SNAKE.fullmatch(named[0]) else ""
@@ -116,7 +116,7 @@ def _common(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def _distinguishing(
-    group: Sequence[Definition], is_rare: Callable[[str], bool]
+    group: Sequence[LoadedDefinition], is_rare: Callable[[str], bool]
 ) -> list[str]:
     """Return the parts of names that all of a group have, and all of a rival lack."""
     names = [d.name.split("_") for d in group]

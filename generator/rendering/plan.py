@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from generator.dataset.definition import Definition, declarations
+from generator.dataset.definition import LoadedDefinition, declarations
 from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
 from generator.ops.serving import why_not_served
@@ -44,7 +44,7 @@ class RenderOptions:
 
 
 @dataclass(frozen=True)
-class Interface:
+class SharedInterface:
     """The inputs, outputs and constraints that several definitions share."""
 
     name: str
@@ -93,7 +93,7 @@ class TestClass:
     """One definition's test class."""
 
     class_name: str
-    definition: Definition
+    definition: LoadedDefinition
     interface: str
     reference: str
     axes: Mapping[str, int]
@@ -130,7 +130,7 @@ class TestPlan:
     op_type: str
     base_class: str
     op: OpSource | None
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[SharedInterface, ...]
     references: tuple[Reference, ...]
     classes: tuple[TestClass, ...]
     options: RenderOptions
@@ -167,7 +167,7 @@ class TestPlan:
 
 def plan_tests(
     op_type: str,
-    definitions: Sequence[Definition],
+    definitions: Sequence[LoadedDefinition],
     options: RenderOptions,
     ops: Mapping[str, OpSpec] | None = None,
     custom: Mapping[str, Custom] | None = None,
@@ -237,13 +237,13 @@ def _proof(name: str, found: Text | Forward | None) -> Proof | None:
     return Proof(found, Reference(f"{kind}_{name}", found.source, nestable, (name,)))
 
 
-def _interfaces(definitions: Sequence[Definition]) -> tuple[Interface, ...]:
-    by_interface: dict[tuple[object, ...], list[Definition]] = {}
+def _interfaces(definitions: Sequence[LoadedDefinition]) -> tuple[SharedInterface, ...]:
+    by_interface: dict[tuple[object, ...], list[LoadedDefinition]] = {}
     for definition in definitions:
         by_interface.setdefault(_interface_of(definition), []).append(definition)
     groups = list(by_interface.values())
     return tuple(
-        Interface(
+        SharedInterface(
             f"INTERFACE_{name.upper()}",
             declarations(group[0].inputs),
             declarations(group[0].outputs),
@@ -254,7 +254,7 @@ def _interfaces(definitions: Sequence[Definition]) -> tuple[Interface, ...]:
     )
 
 
-def _interface_of(definition: Definition) -> tuple[object, ...]:
+def _interface_of(definition: LoadedDefinition) -> tuple[object, ...]:
     """Return a key that definitions of the same interface share, order included."""
     return (
         tuple(declarations(definition.inputs).items()),
@@ -263,8 +263,8 @@ def _interface_of(definition: Definition) -> tuple[object, ...]:
     )
 
 
-def _references(definitions: Iterable[Definition]) -> tuple[Reference, ...]:
-    by_text: dict[str, list[Definition]] = {}
+def _references(definitions: Iterable[LoadedDefinition]) -> tuple[Reference, ...]:
+    by_text: dict[str, list[LoadedDefinition]] = {}
     for definition in definitions:
         by_text.setdefault(definition.reference, []).append(definition)
     names = shared_names(list(by_text.values()))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from generator.execution.sandbox import Outcome
+from generator.execution.sandbox import CommandOutcome
 from generator.problems.messages import some
 
 _SOME = 3
@@ -29,7 +29,7 @@ class Account(NamedTuple):
 
 
 def account(
-    outcome: Outcome,
+    outcome: CommandOutcome,
     expected: Iterable[str],
     reported: Sequence[tuple[str, str]],
     canaries: Mapping[str, str] | None = None,
@@ -67,7 +67,7 @@ def account(
     return Account(**given, problems=tuple(problems))
 
 
-def _of_the_end(outcome: Outcome, red: bool) -> list[str]:
+def _of_the_end(outcome: CommandOutcome, red: bool) -> list[str]:
     """Return what is wrong with the end; pytest says 1 where a test failed, else 0."""
     if outcome.status == "not started":
         return [f"it was not started: {outcome.detail}"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import Files
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.problems.messages import one_line
@@ -25,7 +25,7 @@ _Lines = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Workloads:
+class WorkloadCounts:
     """Count the workloads of both sides; `ranges` are the variable axes' in head."""
 
     base: int
@@ -58,10 +58,10 @@ class Change:
     key: Key
     path: str
     old_path: str
-    old: Definition | None
-    new: Definition | None
+    old: LoadedDefinition | None
+    new: LoadedDefinition | None
     differences: tuple[Difference, ...]
-    workloads: Workloads | None
+    workloads: WorkloadCounts | None
     files: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -98,7 +98,7 @@ def make_changes(
     sides: Sides,
     base: Path,
     head: Path,
-    known: Mapping[str, Definition] | None = None,
+    known: Mapping[str, LoadedDefinition] | None = None,
 ) -> list[Change]:
     """Return what happened to each definition, renamed ones told from new ones.
 
@@ -154,7 +154,7 @@ def _path(key: Key) -> str:
     return f"definitions/{key[0]}/{key[1]}.json"
 
 
-def _load(root: Path, key: Key, tree: Tree) -> Definition | None:
+def _load(root: Path, key: Key, tree: Tree) -> LoadedDefinition | None:
     path = _path(key)
     # a link could lead anywhere: validation says what is wrong with it
     if path not in tree or not tree[path].is_file:
@@ -162,7 +162,7 @@ def _load(root: Path, key: Key, tree: Tree) -> Definition | None:
     return load_file(root, DatasetFile(*key, path))[0]
 
 
-def _substance(definition: Definition) -> tuple[Any, ...]:
+def _substance(definition: LoadedDefinition) -> tuple[Any, ...]:
     """Return what a definition keeps that gets another name."""
     return (
         definition.reference,
@@ -179,8 +179,8 @@ def _what(path: str, sides: Sides) -> str:
 
 
 def _workloads(
-    before: _Lines | None, after: _Lines | None, definition: Definition | None
-) -> Workloads:
+    before: _Lines | None, after: _Lines | None, definition: LoadedDefinition | None
+) -> WorkloadCounts:
     old, new = before or {}, after or {}
     ranges: dict[str, tuple[int, int]] = {}
     for name in definition.var_axes if definition is not None else ():
@@ -191,7 +191,7 @@ def _workloads(
     text = partial(json.dumps, sort_keys=True)
     changed = sum(text(old[uuid][0]) != text(new[uuid][0]) for uuid in both)
     counts = (len(new) - len(both), len(old) - len(both), changed)
-    return Workloads(len(old), len(new), *counts, ranges)
+    return WorkloadCounts(len(old), len(new), *counts, ranges)
 
 
 def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:

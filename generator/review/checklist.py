@@ -16,7 +16,7 @@ from generator.review.points import (
     POINTS,
     UNKNOWN,
     YES,
-    Finding,
+    PointFinding,
     agreed_finding,
 )
 from generator.rules.basis import basis_of
@@ -25,7 +25,7 @@ ONE_DEFINITION = "one definition per pull request"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ChecklistAnswer:
     """One point of the checklist and what was found.
 
     `definition` is empty for a point about the whole change; `others` are definitions
@@ -59,19 +59,21 @@ class Answer:
         return Reason(decision, weight, self.id, str(self))
 
 
-def answer_all(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
+def answer_all(
+    changes: Sequence[Change], known: ReviewContext
+) -> Iterator[ChecklistAnswer]:
     """Yield the answers on the change as a whole, then on each definition.
 
     A point that is not met is answered no where the dataset requires it, else as advice.
     """
     required = known.settings.required
 
-    def answer(name: str, id: str, point: str, found: Finding) -> Answer:
+    def answer(name: str, id: str, point: str, found: PointFinding) -> ChecklistAnswer:
         is_required = id in required or found.is_claim
         if found.answer == NO and not is_required:
             found = found._replace(answer=ADVICE)
         needs_gpu = found.needs_gpu and is_required
-        return Answer(
+        return ChecklistAnswer(
             name, point, found.answer, found.seen, needs_gpu, (), id, is_required
         )
 
@@ -82,25 +84,27 @@ def answer_all(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answ
             continue
         if change.new is None:
             seen = f"{one_line(change.path)}: see the problems"
-            bad = Finding(NO, seen)
+            bad = PointFinding(NO, seen)
             yield answer(change.name, "readable", "the definition can be read", bad)
             continue
         for id, point, subject, find in POINTS:
             objections = known.objections.get((change.key, subject))
             found = find(change, change.new, known)
             if objections:
-                found = Finding(NO, _shown(objections))
+                found = PointFinding(NO, _shown(objections))
             yield answer(change.name, id, point, found)
 
 
-def _one_definition(changes: Sequence[Change]) -> Finding:
+def _one_definition(changes: Sequence[Change]) -> PointFinding:
     new = [c for c in changes if c.kind in ("new", "changed", "renamed")]
     names = some([quote(c.name) for c in new], 5)
     seen = f"{plural(len(new), 'definition')}: {names}" if new else "none"
-    return Finding(YES if len(new) <= 1 else NO, seen)
+    return PointFinding(YES if len(new) <= 1 else NO, seen)
 
 
-def _brought(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer]:
+def _brought(
+    changes: Sequence[Change], known: ReviewContext
+) -> Iterator[ChecklistAnswer]:
     """Yield what the change says of texts of which no other answer doubts that.
 
     Evidence on what the change rewrites is doubted where a kernel has to agree with it.
@@ -125,7 +129,7 @@ def _brought(changes: Sequence[Change], known: ReviewContext) -> Iterator[Answer
         doubted = not known.trust_evidence
         point = "evidence is what it was"
         answer = UNKNOWN if doubted else YES
-        yield Answer("", point, answer, seen, doubted, others, "agreed")
+        yield ChecklistAnswer("", point, answer, seen, doubted, others, "agreed")
 
 
 def _shown(problems: Sequence[Problem]) -> str:

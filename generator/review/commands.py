@@ -8,14 +8,16 @@ from pathlib import PurePosixPath
 
 from generator.dataset.paths import rendered_test
 from generator.problems.messages import one_line
-from generator.review.checklist import Answer
+from generator.review.checklist import ChecklistAnswer
 from generator.review.points import AT_WORKLOADS
 
 _NAMED = 20
 """Definitions that are named; of more, all are asked for."""
 
 
-def commands(answers: Sequence[Answer], head: Collection[str]) -> Iterator[str]:
+def commands(
+    answers: Sequence[ChecklistAnswer], head: Collection[str]
+) -> Iterator[str]:
     """Yield what would answer these points; `head` are the paths that there are."""
     if not answers:
         return

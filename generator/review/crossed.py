@@ -289,7 +289,7 @@ def _write(software: Tree, sources: Sources, folder: Path, *, is_lying: bool) ->
 
 
 def _read(
-    outcome: sandbox.Outcome, results: Path
+    outcome: sandbox.CommandOutcome, results: Path
 ) -> tuple[tuple[str, ...], Sequence[TestResult]]:
     """Return why a run tells nothing, and what its tests reported."""
     said = outcome.limit or outcome.detail

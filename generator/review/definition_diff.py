@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, zip_longest
 
-from generator.dataset.definition import Axis, Definition, Tensor
+from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTensor
 from generator.dataset.python_source import Unparsable, parse_module
 from generator.ops.registry import op_folder, op_specs
 from generator.problems.messages import one_line, quote
@@ -37,7 +37,7 @@ class Difference:
     computes: bool = True
 
 
-def compare(old: Definition, new: Definition) -> Iterator[Difference]:
+def compare(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[Difference]:
     """Yield everything that changed from one definition to another, in words."""
     same, lines = compare_code(old.reference, new.reference)
     parts: tuple[tuple[str, bool, Iterable[str]], ...] = (
@@ -73,18 +73,20 @@ def _members(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
             yield f"{quote(name)}: {one_line(was)} becomes {one_line(now)}"
 
 
-def _sizes(axes: Mapping[str, Axis]) -> dict[str, str]:
+def _sizes(axes: Mapping[str, LoadedAxis]) -> dict[str, str]:
     return {n: "variable" if a.value is None else str(a.value) for n, a in axes.items()}
 
 
-def _tensors(old: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> Iterator[str]:
+def _tensors(
+    old: Mapping[str, LoadedTensor], new: Mapping[str, LoadedTensor]
+) -> Iterator[str]:
     yield from _members(_declared(old), _declared(new))
     if [name for name in old if name in new] != [name for name in new if name in old]:
         order = one_line(", ".join(new), 200)
         yield f"the order changed, which callers rely on: now {order}"
 
 
-def _declared(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+def _declared(tensors: Mapping[str, LoadedTensor]) -> dict[str, str]:
     return {
         name: tensor.declared
         + (" optional" if tensor.optional else "")
@@ -98,17 +100,17 @@ def _listed(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     yield from (f"{quote(item, 200)} is new" for item in new if item not in old)
 
 
-def _texts(old: Definition, new: Definition) -> Iterator[str]:
+def _texts(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     if _described(old) != _described(new):
         yield "descriptions changed"
 
 
-def _described(d: Definition) -> list[str]:
+def _described(d: LoadedDefinition) -> list[str]:
     parts = (part for group in (d.axes, d.inputs, d.outputs) for part in group.values())
     return [d.description, *(part.description for part in parts)]
 
 
-def _constants(old: Definition, new: Definition) -> Iterator[str]:
+def _constants(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     """Yield constants that kernels will be called with, where they are others now."""
     before = constants_of(old)
     for name, now in constants_of(new).items():
@@ -121,7 +123,7 @@ def _constants(old: Definition, new: Definition) -> Iterator[str]:
             )
 
 
-def constants_of(definition: Definition) -> Mapping[str, Constant]:
+def constants_of(definition: LoadedDefinition) -> Mapping[str, Constant]:
     """Return the constants that kernels are called with, by name."""
     spec = op_specs().get(definition.op_type)
     if spec is None:
@@ -133,7 +135,7 @@ def constants_of(definition: Definition) -> Mapping[str, Constant]:
     return {constant.name: constant for constant in constants}
 
 
-def _tolerances(old: Definition, new: Definition) -> Iterator[str]:
+def _tolerances(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     """Yield outputs that are judged by other tolerances than before."""
     for name, tensor in new.outputs.items():
         now = _judged_by(new.op_type, name, tensor.dtype)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from generator.dataset.atomic_write import write_below
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import read_bytes
 from generator.dataset.workload_files import copy_workloads
 from generator.execution import sandbox
@@ -103,7 +103,7 @@ _MAX_RECORDING = 1 << 30
 
 
 def _copy_recordings(
-    definitions: Sequence[Definition], dataset: Path, folder: Path
+    definitions: Sequence[LoadedDefinition], dataset: Path, folder: Path
 ) -> None:
     """Put recordings where rendered tests look for them; links are left out.
 
@@ -119,7 +119,7 @@ def _copy_recordings(
 
 
 def _run(
-    definitions: Sequence[Definition],
+    definitions: Sequence[LoadedDefinition],
     plans: Sequence[TestPlan],
     found: int,
     folder: Path,

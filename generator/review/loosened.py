@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ops.serving import spec_of
 from generator.problems import Problem
 from generator.problems.messages import quote
@@ -22,7 +22,7 @@ def loosened(changes: Sequence[Change]) -> Iterator[Problem]:
                 yield WEAKER.problem(change.path, message)
 
 
-def _sources(old: Definition, new: Definition) -> Iterator[str]:
+def _sources(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     """Yield constants that only the reference under test states now."""
     before = constants_of(old)
     for name, now in constants_of(new).items():
@@ -34,7 +34,7 @@ def _sources(old: Definition, new: Definition) -> Iterator[str]:
             )
 
 
-def _domains(old: Definition, new: Definition) -> Iterator[str]:
+def _domains(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     """Yield inputs that runners draw from other values, for workloads that say random."""
     spec = spec_of(new)
     wanted = spec.domains_of(new.name) if spec is not None else {}

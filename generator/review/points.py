@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
 from generator.dataset.paths import rendered_test
@@ -34,7 +34,7 @@ CLAIMED = "only the change itself says so: "
 _BAD = ("FAILED", "ERROR")
 
 
-class Finding(NamedTuple):
+class PointFinding(NamedTuple):
     """An answer, where it was seen, and whether an unknown one takes a GPU to tell.
 
     A claim of the change counts whether or not the dataset requires the point.
@@ -46,72 +46,78 @@ class Finding(NamedTuple):
     is_claim: bool = False
 
 
-def _tags(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _tags(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
     lesser = known.objections.get((change.key, "lesser tags"))
     if lesser:
-        return Finding(UNKNOWN, one_line(str(lesser[0])))
+        return PointFinding(UNKNOWN, one_line(str(lesser[0])))
     models = new.tag_values("model")
     if not models:
-        return Finding(UNKNOWN, "no model: tag names where it is from")
+        return PointFinding(UNKNOWN, "no model: tag names where it is from")
     strange = [quote(name) for name in models if name not in model_figures()]
     if strange:
         seen = f"no figures of {some(strange, 3)} are known here: compare config.json"
-        return Finding(UNKNOWN, seen)
+        return PointFinding(UNKNOWN, seen)
     tags = plural(len(new.tags), "tag")
-    return Finding(YES, f"{tags}, and no rule on tags or constants objects")
+    return PointFinding(YES, f"{tags}, and no rule on tags or constants objects")
 
 
-def _test(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _test(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
     path = rendered_test(new.op_type)
     shown = one_line(path)
     if path not in known.sides.head:
         if "tests/references" in known.folders_before:
-            return Finding(NO, f"there is no {shown}: gen-tests --all")
-        return Finding(YES, "the dataset keeps no rendered tests; --output writes them")
+            return PointFinding(NO, f"there is no {shown}: gen-tests --all")
+        return PointFinding(
+            YES, "the dataset keeps no rendered tests; --output writes them"
+        )
     if path in known.rendered:
-        return Finding(YES, f"{shown}: this review renders the same bytes")
+        return PointFinding(YES, f"{shown}: this review renders the same bytes")
     if path in known.sides.changed:
-        return Finding(NO, f"{shown} is not what this review renders")
+        return PointFinding(NO, f"{shown} is not what this review renders")
     hashes = known.hashes_of(path)
     if hashes is None:
-        return Finding(UNKNOWN, f"{shown} can't be read")
+        return PointFinding(UNKNOWN, f"{shown} can't be read")
     if basis_of(new) in hashes:
-        return Finding(YES, f"{shown} names the hash of this text")
+        return PointFinding(YES, f"{shown} names the hash of this text")
     if not hashes:
         seen = f"{shown} is not a test that gen-tests rendered"
         # a dataset may have tests of its own there; this review rendered others
-        return Finding(YES if path in known.sides.base else NO, seen)
-    return Finding(NO, one_line(f"{shown} does not: gen-tests --op-type {new.op_type}"))
+        return PointFinding(YES if path in known.sides.base else NO, seen)
+    return PointFinding(
+        NO, one_line(f"{shown} does not: gen-tests --op-type {new.op_type}")
+    )
 
 
-def _absent(known: ReviewContext, folder: str, path: str) -> Finding:
+def _absent(known: ReviewContext, folder: str, path: str) -> PointFinding:
     where = "" if folder in known.folders_before else f"; the base has no {folder}/"
-    return Finding(NO, f"there is no {one_line(path)}{where}")
+    return PointFinding(NO, f"there is no {one_line(path)}{where}")
 
 
-def agreed_finding(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def agreed_finding(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     """Answer whether a kernel on a GPU agreed with a text."""
     if new.name in known.unproven_allowed and _why_unproven(new, known):
-        return Finding(YES, "nothing is compared, as --allow-unproven accepts")
+        return PointFinding(YES, "nothing is compared, as --allow-unproven accepts")
     mine = list(_about(new, known.after))
     if bad := [said for about in mine for said in _failed(*about)]:
-        return Finding(NO, bad[0])
+        return PointFinding(NO, bad[0])
     passed = [(run, said) for run, entry in mine for said in _passed(run, entry)]
     if good := [said for run, said in passed if known.counts(run, new.name)]:
-        return Finding(YES, "; ".join(good[:3]))
+        return PointFinding(YES, "; ".join(good[:3]))
     if not change.computes and change.old is not None:
         before = list(_about(change.old, known.before))
         kept = [said for about in before for said in _passed(*about)]
         if kept and not any(_failed(*about) for about in before):
             seen = f"of the text before, which computes the same: {kept[0]}"
-            return Finding(YES, seen)
+            return PointFinding(YES, seen)
     if passed:
-        return Finding(UNKNOWN, f"{CLAIMED}{passed[0][1]}", needs_gpu=True)
+        return PointFinding(UNKNOWN, f"{CLAIMED}{passed[0][1]}", needs_gpu=True)
     lesser = [said for about in mine for said in _lesser(*about)]
     seen = "no run in verification/ compared this text with a kernel on a GPU"
     if lesser:
         seen += f"; there is {some(lesser, 2)}"
-    return Finding(UNKNOWN, seen, True)
+    return PointFinding(UNKNOWN, seen, True)
 
 
 def _lesser(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
@@ -126,7 +132,7 @@ def _lesser(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
 
 
 def _about(
-    definition: Definition, runs: Iterable[Run]
+    definition: LoadedDefinition, runs: Iterable[Run]
 ) -> Iterator[tuple[Run, DefinitionEvidence]]:
     basis = basis_of(definition)
     for run in runs:
@@ -155,55 +161,61 @@ def _said(run: Run, source: str) -> str:
     return one_line(f"{source} on {gpu}, {run.date}")
 
 
-def _workloads(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _workloads(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     work = change.workloads
     if work is not None and work.head:
         seen = f"{plural(work.head, 'workload')}; {work.said_ranges}"
-        return Finding(YES, seen.removesuffix("; ")[:300])
+        return PointFinding(YES, seen.removesuffix("; ")[:300])
     if change.kind != "new" and (work is None or not work.base):
-        return Finding(YES, "there are none, and were none before")
-    return Finding(NO, "there are none")
+        return PointFinding(YES, "there are none, and were none before")
+    return PointFinding(NO, "there are none")
 
 
-def _captured(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _captured(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     """Answer by what the files show; that a server ran, no file shows."""
     path = f"workloads/{new.op_type}/{new.name}.jsonl"
     if path not in known.sides.head or not known.sides.head[path].is_file:
-        return Finding(NO, "there are none")
+        return PointFinding(NO, "there are none")
     kinds: Counter[str] = Counter()
     for _, line in read_json_lines(known.root, path).lines:
         workload = line.get("workload") if isinstance(line, dict) else None
         kinds[_origin(workload if isinstance(workload, dict) else {})] += 1
     seen = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     if set(kinds) == {_RANDOM}:
-        return Finding(UNKNOWN, f"{seen}: no file shows that a server ran")
-    return Finding(NO, seen or "there are none")
+        return PointFinding(UNKNOWN, f"{seen}: no file shows that a server ran")
+    return PointFinding(NO, seen or "there are none")
 
 
-def _at_workloads(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _at_workloads(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     path = f"workloads/{new.op_type}/{new.name}.jsonl"
     if path not in known.sides.head or not known.sides.head[path].is_file:
-        return Finding(NO, "there are no workloads")
+        return PointFinding(NO, "there are no workloads")
     read = read_json_lines(known.root, path)
     asked = {found for _, line in read.lines if (found := _identity(line))}
     if not asked or len(asked) < read.count:
-        return Finding(NO, "they can't all be told apart: see the problems")
+        return PointFinding(NO, "they can't all be told apart: see the problems")
     mine = [(run, known.counts(run, new.name)) for run in known.after]
     text = new.name, basis_of(new)
     kept = asked & compared_workloads((run for run, counts in mine if counts), *text)
     claimed = asked & compared_workloads((run for run, _ in mine), *text)
     if kept == asked:
-        return Finding(
+        return PointFinding(
             YES, f"a kernel on a GPU agreed at {plural(len(asked), 'workload')}"
         )
     if claimed == asked:
         said = f"agreed at {plural(len(asked), 'workload')}"
-        return Finding(UNKNOWN, CLAIMED + said, needs_gpu=True)
+        return PointFinding(UNKNOWN, CLAIMED + said, needs_gpu=True)
     told = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
     command = (
         f"pytest {rendered_test(new.op_type)} --definition {new.name} --device cuda"
     )
-    return Finding(
+    return PointFinding(
         UNKNOWN,
         one_line(f"{told}: {command} --workloads all --results results.jsonl", 300),
         needs_gpu=True,
@@ -237,22 +249,26 @@ def _origin(workload: Mapping[str, Any]) -> str:
     return _GENERATED if kinds <= {"random"} else _RANDOM
 
 
-def _blobs(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _blobs(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
     if (change.key, "pointers") in known.objections:
-        return Finding(UNKNOWN, "they are Git LFS pointers here: git lfs pull")
+        return PointFinding(UNKNOWN, "they are Git LFS pointers here: git lfs pull")
     count = len(known.sides.files_of(change.key, "blobs"))
-    return Finding(YES, plural(count, "file") if count else "none needed")
+    return PointFinding(YES, plural(count, "file") if count else "none needed")
 
 
-def _baseline(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _baseline(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     for path in known.sides.files_of(change.key, "solutions"):
         if path.startswith("solutions/baseline"):
-            return Finding(YES, one_line(path))
+            return PointFinding(YES, one_line(path))
     path = f"solutions/baseline/{new.op_type}/{new.name}/"
     return _absent(known, "solutions", path)
 
 
-def _traces(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _traces(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     found = known.sides.files_of(change.key, "traces")
     if not found:
         return _absent(known, "traces", f"traces/*/{new.op_type}/{new.name}.jsonl")
@@ -264,23 +280,25 @@ def _traces(change: Change, new: Definition, known: ReviewContext) -> Finding:
             statuses[str(said)] += 1
     counted = ", ".join(f"{n} {one_line(s, 40)}" for s, n in sorted(statuses.items()))
     answer = YES if set(statuses) == {"PASSED"} else NO
-    return Finding(answer, f"{counted or 'no line'} (its author's)")
+    return PointFinding(answer, f"{counted or 'no line'} (its author's)")
 
 
-def _recording(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _recording(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     path = f"blob/ground_truth/{new.op_type}/{new.name}.safetensors"
     shown = one_line(path)
     if path not in known.sides.head:
-        return Finding(UNKNOWN, f"there is no {shown}")
+        return PointFinding(UNKNOWN, f"there is no {shown}")
     interface = {"op_type", "axes", "inputs", "outputs"}
     if any(d.part in interface for d in change.differences):
-        return Finding(UNKNOWN, f"{shown} may be of the interface before")
+        return PointFinding(UNKNOWN, f"{shown} may be of the interface before")
     op_type, _, name = change.old_path[len("definitions/") : -len(".json")].partition(
         "/"
     )
     before = known.sides.base.get(f"blob/ground_truth/{op_type}/{name}.safetensors")
     if before != known.sides.head[path] and not known.trust_evidence:
-        return Finding(UNKNOWN, f"{CLAIMED}{shown}", needs_gpu=True, is_claim=True)
+        return PointFinding(UNKNOWN, f"{CLAIMED}{shown}", needs_gpu=True, is_claim=True)
     replays = [
         (verdict.verdict, _said(run, source))
         for run, entry in _about(new, known.after)
@@ -289,33 +307,39 @@ def _recording(change: Change, new: Definition, known: ReviewContext) -> Finding
         if is_recorded(source) and verdict.verdict in ("PASSED", *_BAD)
     ]
     if bad := [said for verdict, said in replays if verdict in _BAD]:
-        return Finding(NO, f"its replay failed: {bad[0]}")
+        return PointFinding(NO, f"its replay failed: {bad[0]}")
     if replays:
-        return Finding(YES, f"{shown}; its replay passed: {replays[0][1]}")
+        return PointFinding(YES, f"{shown}; its replay passed: {replays[0][1]}")
     seen = f"{shown}; no replay is on record: pytest {rendered_test(new.op_type)}"
-    return Finding(UNKNOWN, f"{one_line(seen)} --definition {one_line(new.name, 100)}")
+    return PointFinding(
+        UNKNOWN, f"{one_line(seen)} --definition {one_line(new.name, 100)}"
+    )
 
 
-def _audit(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _audit(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
     if known.audits_after is None:
-        return Finding(UNKNOWN, f"{ABSENT}: no audit is on record")
+        return PointFinding(UNKNOWN, f"{ABSENT}: no audit is on record")
     found = known.audits_after.get(new.name)
     if found is None:
-        return Finding(UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it")
+        return PointFinding(
+            UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it"
+        )
     if found.sha256 != basis_of(new):
         seen = f"{STALE}: the audit of {found.date} is of another text"
-        return Finding(UNKNOWN, seen)
+        return PointFinding(UNKNOWN, seen)
     seen = f"{KNOWN}: {found.share} caught, {found.date}"
     if found.survived:
         survivors = plural(found.survived, "survivor")
         seen += f"; {survivors}: {one_line(found.named(3))}"
     before = (known.audits_before or {}).get(new.name)
     if before != found and not known.trust_evidence:
-        return Finding(UNKNOWN, f"{CLAIMED}{seen}")
-    return Finding(UNKNOWN if found.survived else YES, seen)
+        return PointFinding(UNKNOWN, f"{CLAIMED}{seen}")
+    return PointFinding(UNKNOWN if found.survived else YES, seen)
 
 
-def _provenance(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _provenance(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     models = new.tag_values("model")
     # what was run of a text that computes the same counts as well
     old = change.old if not change.computes else None
@@ -333,24 +357,28 @@ def _provenance(change: Change, new: Definition, known: ReviewContext) -> Findin
     seen = one_line(", ".join(facts))
     if missing:
         seen = f"not said: {', '.join(missing)}" + (f"; {seen}" if seen else "")
-    return Finding(UNKNOWN if missing else YES, seen)
+    return PointFinding(UNKNOWN if missing else YES, seen)
 
 
-def _proven(change: Change, new: Definition, known: ReviewContext) -> Finding:
+def _proven(
+    change: Change, new: LoadedDefinition, known: ReviewContext
+) -> PointFinding:
     # to ask which interfaces an op serves takes its references
     has_agreed = (
         new.op_type in op_packages() and agreed_finding(change, new, known)[0] == YES
     )
     why = None if has_agreed else _why_unproven(new, known)
     if why is None:
-        return Finding(YES, f"a kernel or an oracle is asked by {new.op_type}")
+        return PointFinding(YES, f"a kernel or an oracle is asked by {new.op_type}")
     if new.name in known.unproven_allowed:
-        return Finding(YES, f"nothing is compared ({why}), as --allow-unproven accepts")
+        return PointFinding(
+            YES, f"nothing is compared ({why}), as --allow-unproven accepts"
+        )
     seen = f"nothing can be: {why} (--allow-unproven {one_line(new.name, 100)})"
-    return Finding(UNKNOWN, one_line(seen))
+    return PointFinding(UNKNOWN, one_line(seen))
 
 
-def _why_unproven(new: Definition, known: ReviewContext) -> str | None:
+def _why_unproven(new: LoadedDefinition, known: ReviewContext) -> str | None:
     def agreed(name: str, basis: str) -> bool:
         mine = _about(new, (run for run in known.after if known.counts(run, new.name)))
         return any(True for about in mine for _ in _passed(*about))
@@ -361,7 +389,10 @@ def _why_unproven(new: Definition, known: ReviewContext) -> str | None:
 
 
 POINTS: tuple[
-    tuple[str, str, str, Callable[[Change, Definition, ReviewContext], Finding]], ...
+    tuple[
+        str, str, str, Callable[[Change, LoadedDefinition, ReviewContext], PointFinding]
+    ],
+    ...,
 ] = (
     ("proven", "something can be compared with it", "", _proven),
     ("tags", "honest tags", "tags", _tags),

@@ -48,7 +48,7 @@ _KINDS: Mapping[str, Collection[str]] = {
 
 
 @dataclass
-class Accepted:
+class AcceptedRemovals:
     """What a person accepted, as `removal:PATH` or `weaker:PATH`.
 
     A PATH that ends in a slash is a folder. `unused` are those that met nothing.

@@ -36,7 +36,7 @@ _SECONDS = 600.0
 
 
 @dataclass(frozen=True)
-class Checked:
+class RenderedChange:
     """What became of the rendered tests, and what tests check otherwise now.
 
     `equal` are files of the head that are what the base's software renders.
@@ -47,7 +47,7 @@ class Checked:
     equal: frozenset[str] = frozenset()
 
 
-def check_tests(sources: Sources) -> Checked:
+def check_tests(sources: Sources) -> RenderedChange:
     """Compare the changed tests with what is rendered, and say what they check now.
 
     Raises Failure where the base's software renders nothing.
@@ -56,7 +56,7 @@ def check_tests(sources: Sources) -> Checked:
     changed = sorted(p for p in sides.changed if is_written_by_rendering(p))
     software = sorted(p for p, t in sides.treatments.items() if t is SOFTWARE)
     if not changed and not software:
-        return Checked()
+        return RenderedChange()
     base = _Base(sources)
     problems: list[Problem] = []
     if software and base.is_changed_by_the_change:
@@ -76,7 +76,7 @@ def check_tests(sources: Sources) -> Checked:
         problems += _sums(sources, equal)
     changes = list(_changes([*changed, *software], sources))
     weaker = _weaker(changes, equal)
-    return Checked((*problems, *weaker), tuple(changes), frozenset(equal))
+    return RenderedChange((*problems, *weaker), tuple(changes), frozenset(equal))
 
 
 def _unequal(

@@ -22,7 +22,7 @@ from generator.reports.report import (
     Table,
 )
 from generator.review.change import Change
-from generator.review.checklist import Answer
+from generator.review.checklist import ChecklistAnswer
 from generator.review.checks import CheckChange
 from generator.review.decision import Decision
 from generator.review.findings import RULES
@@ -92,7 +92,7 @@ def _if_any(table: Table) -> list[Table]:
     return [table] if table.rows else []
 
 
-def checklist(answers: Iterable[Answer]) -> Table:
+def checklist(answers: Iterable[ChecklistAnswer]) -> Table:
     """Return answers as a table; advice is no test case, whatever its answer."""
     rows = []
     for a in answers:

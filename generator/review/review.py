@@ -16,7 +16,7 @@ from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import audits_in
 from generator.results.evidence import runs_in
 from generator.review.change import Change, make_changes
-from generator.review.checklist import Answer, answer_all
+from generator.review.checklist import ChecklistAnswer, answer_all
 from generator.review.checks import CheckChange
 from generator.review.commands import commands
 from generator.review.context import ReviewContext
@@ -24,7 +24,7 @@ from generator.review.decision import Decision, Reason, Weight, by_weight, decid
 from generator.review.findings import CLAIM, of_paths, reasons_of
 from generator.review.loosened import loosened
 from generator.review.points import AT_WORKLOADS
-from generator.review.removals import Accepted, removals
+from generator.review.removals import AcceptedRemovals, removals
 from generator.review.rendered import check_tests
 from generator.review.settings import read_settings
 from generator.review.sources import Revisions, Sides, Sources
@@ -128,7 +128,7 @@ def _key(problem: Problem, renamed: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReviewRequest:
     """What a person asked for or accepted with the review.
 
     `accepted` are as `removal:PATH`, `unproven` are definitions with which nothing need
@@ -153,7 +153,7 @@ class Review:
     revisions: Revisions
     grounds: tuple[Reason, ...]
     changes: tuple[Change, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[ChecklistAnswer, ...]
     compared: ProblemChanges
     files: Sorted
     to_run: tuple[str, ...]
@@ -239,14 +239,16 @@ class Review:
         return {treatment: paths for treatment, paths in found.items() if paths}
 
 
-def make_review(sources: Sources, jobs: int, asked: Asked | None = None) -> Review:
+def make_review(
+    sources: Sources, jobs: int, asked: ReviewRequest | None = None
+) -> Review:
     """Return the review of two sides; nothing of either is executed.
 
     Raises Failure where the base's settings can't be read, or where what was accepted is
     not there.
     """
-    asked = Asked() if asked is None else asked
-    settings, accepted = read_settings(sources.base), Accepted(asked.accepted)
+    asked = ReviewRequest() if asked is None else asked
+    settings, accepted = read_settings(sources.base), AcceptedRemovals(asked.accepted)
     sides, found = sources.sides, sources.sorted
     changes = make_changes(found.definitions, sides, sources.base, sources.head)
     renamed = {c.old_path: c.path for c in changes if c.kind == "renamed"}

@@ -30,7 +30,7 @@ _LONG = 300
 
 
 @dataclass(frozen=True)
-class Claim:
+class TraceClaim:
     """What a new trace says of a solution on a workload, and what a run found.
 
     `found` is the run's verdict, `why` what it rests on: a case, or what was missing.
@@ -63,7 +63,7 @@ class EvaluatedChange:
 
     device: str
     verdicts: Sequence[SolutionVerdict] = ()
-    claims: Sequence[Claim] = ()
+    claims: Sequence[TraceClaim] = ()
 
     @property
     def against(self) -> list[str]:
@@ -90,8 +90,8 @@ class EvaluatedChange:
 
 
 def contradicted(
-    claim: Claim, trace: dict[str, Any], definition: str, fresh: Mapping[Key, Time]
-) -> Claim:
+    claim: TraceClaim, trace: dict[str, Any], definition: str, fresh: Mapping[Key, Time]
+) -> TraceClaim:
     """Return a claim, false where its times are not those of a run on its hardware."""
     from generator.evaluation.against import contradiction
 
@@ -110,7 +110,7 @@ def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _together(claims: Iterable[Claim]) -> Iterator[str]:
+def _together(claims: Iterable[TraceClaim]) -> Iterator[str]:
     """Yield a line for the claims of a file that are refused for the same reason."""
     same: dict[tuple[str, ...], list[int]] = {}
     for c in claims:
@@ -129,12 +129,12 @@ def evaluate_change(
     # imported here: most reviews execute nothing, and this takes 100 ms
     from generator.evaluation.against import times_in
     from generator.evaluation.environment import environment, now
-    from generator.evaluation.evaluate import Asks, evaluate
+    from generator.evaluation.evaluate import EvaluationRequest, evaluate
     from generator.evaluation.traces import trace_files
     from generator.execution.local import LocalExecutor
 
     verdicts: list[SolutionVerdict] = []
-    claims: list[Claim] = []
+    claims: list[TraceClaim] = []
     brings = False
     for own in (False, True):
         # a definition that the change brings or rewrites is its author's word
@@ -151,7 +151,9 @@ def evaluate_change(
                 if solution and (is_added or (change.key, solution.name) in named):
                     solutions.append(solution)
         files = [DatasetFile(*change.key, change.path) for change in of_kind]
-        asks = Asks(device, timing=device == "cuda", runs_references=not own)
+        asks = EvaluationRequest(
+            device, timing=device == "cuda", runs_references=not own
+        )
         executor = LocalExecutor(jobs)
         found = evaluate(solutions, files, sources.head, asks, executor, jobs)
         by_name = {(v.definition, v.solution): v for v in found}
@@ -191,7 +193,7 @@ def _new_traces(
 
 def _claim(
     file: str, line: int, trace: dict[str, Any], verdict: SolutionVerdict | None
-) -> Claim:
+) -> TraceClaim:
     status = _object(trace, "evaluation").get("status")
     uuid = _object(trace, "workload").get("uuid")
     about = (
@@ -202,15 +204,15 @@ def _claim(
         one_line(str(status or "nothing"), 40),
     )
     if verdict is None:
-        return Claim(*about, SKIPPED, _UNKNOWN)
+        return TraceClaim(*about, SKIPPED, _UNKNOWN)
     if not verdict.is_fine:
-        return Claim(*about, verdict.verdict, _where(verdict))
+        return TraceClaim(*about, verdict.verdict, _where(verdict))
     for case in verdict.cases:
         if case.workload is not None and case.workload["uuid"] == uuid:
-            return Claim(*about, case.verdict, case.reason)
+            return TraceClaim(*about, case.verdict, case.reason)
     if verdict.verdict == SKIPPED:
-        return Claim(*about, SKIPPED, verdict.reason)
-    return Claim(*about, SKIPPED, "the workload was not asked here")
+        return TraceClaim(*about, SKIPPED, verdict.reason)
+    return TraceClaim(*about, SKIPPED, "the workload was not asked here")
 
 
 def _where(verdict: SolutionVerdict) -> str:

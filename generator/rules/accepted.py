@@ -43,7 +43,7 @@ ACCEPTED_UNUSED = warning("""accepted-unused: accepted.toml accepts an error tha
 
 
 @dataclass
-class Accepted:
+class AcceptedErrors:
     """Which errors a dataset accepts, and why: (rule, definition) → reason."""
 
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -69,13 +69,13 @@ class Accepted:
                 )
 
 
-def read_accepted(root: Path) -> Accepted:
+def read_accepted(root: Path) -> AcceptedErrors:
     """Return what a dataset accepts: nothing without a file, or where it is unusable."""
     if not is_file(root, ACCEPTED):
-        return Accepted()
+        return AcceptedErrors()
     try:
         data = read_bytes(root, ACCEPTED, _MAX_BYTES)
-        return Accepted(_reasons(tomllib.loads(data.decode("utf-8"))))
+        return AcceptedErrors(_reasons(tomllib.loads(data.decode("utf-8"))))
     except OSError as failed:
         return _unusable(failed.strerror or str(failed))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, _Unusable) as failed:
@@ -86,8 +86,8 @@ class _Unusable(Exception):
     """Say in words what is wrong with the file."""
 
 
-def _unusable(why: str) -> Accepted:
-    return Accepted(problems=(ACCEPTED_FILE.problem(ACCEPTED, why),))
+def _unusable(why: str) -> AcceptedErrors:
+    return AcceptedErrors(problems=(ACCEPTED_FILE.problem(ACCEPTED, why),))
 
 
 def _reasons(value: Mapping[str, Any]) -> dict[tuple[str, str], str]:

@@ -13,14 +13,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition, Tensor, build_definition
+from generator.dataset.definition import (
+    LoadedDefinition,
+    LoadedTensor,
+    build_definition,
+)
 from generator.dataset.file_reading import read_bytes
 from generator.dataset.json_file import json_of
 from generator.ops.serving import spec_of
 from generator.rules.constants import values_by_tags
 
 
-def basis_of(definition: Definition) -> str:
+def basis_of(definition: LoadedDefinition) -> str:
     """Return the SHA-256 of what a run of a definition's tests depends on."""
     parts = [
         definition.name,
@@ -35,7 +39,7 @@ def basis_of(definition: Definition) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def from_tags(definition: Definition) -> Any:
+def from_tags(definition: LoadedDefinition) -> Any:
     """Return what the tags of a definition give to a run of its tests."""
     spec = spec_of(definition)
     if spec is not None:
@@ -56,5 +60,5 @@ def basis_of_bytes(data: bytes, path: str) -> str:
         return hashlib.sha256(data).hexdigest()
 
 
-def _tensor(tensor: Tensor) -> list[Any]:
+def _tensor(tensor: LoadedTensor) -> list[Any]:
     return [tensor.name, tensor.shape, tensor.dtype, tensor.optional]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from generator.dataset.blobs import Blobs
-from generator.dataset.definition import Definition, Tensor
+from generator.dataset.definition import LoadedDefinition, LoadedTensor
 from generator.dataset.tensors import TensorFile
 from generator.problems import Problem, Rule, error, note
 from generator.problems.messages import did_you_mean, quote
@@ -57,7 +57,7 @@ _DTYPES: Mapping[str, tuple[str, int]] = {
 
 def check_blobs(
     inputs: Mapping[str, Mapping[str, Any]],
-    definition: Definition | None,
+    definition: LoadedDefinition | None,
     axes: Mapping[str, int],
     blobs: Blobs,
     values: dict[str, Any],
@@ -106,7 +106,7 @@ def check_blobs(
 def _defect(
     opened: TensorFile,
     key: str,
-    tensor: Tensor | None,
+    tensor: LoadedTensor | None,
     shape: tuple[int, ...] | None,
 ) -> tuple[Rule, str] | None:
     entry = opened.tensors.get(key)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.model_figures import model_figures
 from generator.dataset.python_source import all_nodes, parse_or_none
 from generator.ops.spec import OpSpec
@@ -67,7 +67,7 @@ def why_unresolved(
 
 
 def resolve_constants(
-    definition: Definition, spec: OpSpec
+    definition: LoadedDefinition, spec: OpSpec
 ) -> tuple[tuple[Constant, ...], list[Problem]]:
     """Return the op's constants for a definition, and a Problem for each disagreement."""
     constants = []
@@ -104,7 +104,7 @@ def resolve_constants(
     return tuple(constants), [*in_file(problems, definition.path)]
 
 
-def values_by_tags(definition: Definition, spec: OpSpec) -> dict[str, list[str]]:
+def values_by_tags(definition: LoadedDefinition, spec: OpSpec) -> dict[str, list[str]]:
     """Return the op's constants that a definition's tags state, with the values' reprs."""
     return {
         name: sorted({repr(value) for value, _ in _from_models(definition, name)})
@@ -114,7 +114,7 @@ def values_by_tags(definition: Definition, spec: OpSpec) -> dict[str, list[str]]
 
 
 def _from_name(
-    definition: Definition, spec: OpSpec, name: str
+    definition: LoadedDefinition, spec: OpSpec, name: str
 ) -> Iterator[tuple[Any, str]]:
     """Yield (value, source) for each word of the name that states a constant."""
     for word in definition.name.split("_"):
@@ -125,7 +125,7 @@ def _from_name(
             yield number, f'"{token}{number}" in the name'
 
 
-def _from_models(definition: Definition, name: str) -> Iterator[tuple[Any, str]]:
+def _from_models(definition: LoadedDefinition, name: str) -> Iterator[tuple[Any, str]]:
     """Yield (value, source) for each model tag that the table knows."""
     key, absent = _FIGURES.get(name, (name, None))
     for model in definition.tag_values("model"):

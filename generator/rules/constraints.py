@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.python_source import Unparsable, parse_expression
 from generator.problems import Problem, blocking, error, note
 from generator.problems.messages import did_you_mean, one_line, quote
@@ -55,7 +55,7 @@ def names_in(constraint: str) -> frozenset[str]:
     return frozenset(name.id for name in names) - bound
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield Problems for constraints that don't parse or use unknown names."""
     known = {*definition.axes, *definition.inputs, *FUNCTIONS}
     for index, constraint in enumerate(definition.constraints):
@@ -78,7 +78,7 @@ def check(definition: Definition) -> Iterator[Problem]:
 
 
 def check_workload(
-    definition: Definition,
+    definition: LoadedDefinition,
     axes: Mapping[str, int],
     values: Mapping[str, Any],
     unchecked: dict[int, str],
@@ -106,7 +106,7 @@ def check_workload(
 
 
 def check_unchecked(
-    definition: Definition, unchecked: Mapping[int, str]
+    definition: LoadedDefinition, unchecked: Mapping[int, str]
 ) -> Iterator[Problem]:
     """Yield a note for each constraint of a definition that was not evaluated."""
     for index, reason in unchecked.items():

@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ops.registry import op_specs
 from generator.problems import Problem, error, note, warning
 from generator.problems.messages import quote
@@ -72,7 +72,7 @@ class Summary:
     unverified: int | None = None
 
 
-def summarise(definition: Definition) -> Summary:
+def summarise(definition: LoadedDefinition) -> Summary:
     """Return the summary of a definition."""
     spec = op_specs().get(definition.op_type)
     # a definition whose name states a constant is no mistaken twin of another
@@ -100,7 +100,7 @@ def summarise(definition: Definition) -> Summary:
     )
 
 
-def _geometry(definition: Definition) -> Any:
+def _geometry(definition: LoadedDefinition) -> Any:
     tensors = (definition.inputs.values(), definition.outputs.values())
     return (
         definition.op_type,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generator.dataset.definition import Definition, Tensor
+from generator.dataset.definition import LoadedDefinition, LoadedTensor
 from generator.ops.serving import spec_of
 from generator.problems import Problem, warning
 from generator.problems.messages import quote
@@ -20,7 +20,7 @@ _BYTES = ("int8", "uint8")
 _POWERS = "powers-of-two"
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for each input whose domain is not the op's, or is none of its dtype."""
     spec = spec_of(definition)
     known = spec.domains_of(definition.name) if spec is not None else {}
@@ -38,7 +38,7 @@ def check(definition: Definition) -> Iterator[Problem]:
             yield INPUT_DOMAIN.at(message, "outputs", tensor.name, "domain")
 
 
-def _of_dtype(tensor: Tensor, group: str) -> Iterator[Problem]:
+def _of_dtype(tensor: LoadedTensor, group: str) -> Iterator[Problem]:
     """Yield a Problem where no value of the dtype, or no draw, has the domain."""
     is_of_bytes = tensor.dtype in _BYTES
     why = ""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.model_figures import model_figures
 from generator.ops.registry import op_specs
 from generator.ops.spec import Figure
@@ -28,7 +28,7 @@ _OF_ONE_MODEL = frozenset(
 
 
 def check(
-    definition: Definition, config: Mapping[str, Any] | None
+    definition: LoadedDefinition, config: Mapping[str, Any] | None
 ) -> Iterator[Problem]:
     """Yield a Problem for each const axis that a model's figures contradict.
 
@@ -82,7 +82,7 @@ def _value(name: str, figures: Mapping[str, Any]) -> Any:
     return math.prod(v for v in values if v) if all(values) else None
 
 
-def facts(definition: Definition) -> Iterator[tuple[str, int]]:
+def facts(definition: LoadedDefinition) -> Iterator[tuple[str, int]]:
     """Yield (model and axis, value) that must be the same in all of a model's."""
     spec = op_specs().get(definition.op_type)
     named = {} if spec is None else spec.figures
@@ -99,7 +99,7 @@ def facts(definition: Definition) -> Iterator[tuple[str, int]]:
                 yield f"{model} {definition.op_type} {axis}", value
 
 
-def _shares(whole: int, parallel: str, definition: Definition) -> set[int]:
+def _shares(whole: int, parallel: str, definition: LoadedDefinition) -> set[int]:
     """Return the sizes that an axis may have on one of several GPUs.
 
     Heads fewer than GPUs are replicated: one of them is on each. Some interfaces count

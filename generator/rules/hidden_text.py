@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.problems import Problem, error
 from generator.problems.messages import quote
 
@@ -25,7 +25,7 @@ _SHAPELESS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {
 }
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for the first such character of a reference."""
     text = definition.reference
     if _PLAIN.fullmatch(text):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from generator.dataset.definition import Definition, Tensor
+from generator.dataset.definition import LoadedDefinition, LoadedTensor
 from generator.ops.registry import op_specs
 from generator.problems import Problem, error, warning
 from generator.problems.messages import quote
@@ -61,7 +61,7 @@ _WINDOW = re.compile(r"swa\d*|(sliding_?)?window\d*|w\d+")
 _CHUNK = re.compile(r"chunk\d+")
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for what an interface of attention can't mean, or no kernel takes."""
     inputs = definition.inputs
     yield from _indices(definition)
@@ -77,7 +77,7 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield from _sinks(definition)
 
 
-def _indices(definition: Definition) -> Iterator[Problem]:
+def _indices(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield Problems of page tables and indptr.
 
     SGLang's Triton kernels read int64 too, FlashInfer's do not.
@@ -95,7 +95,7 @@ def _indices(definition: Definition) -> Iterator[Problem]:
             yield OP_UNSUPPORTED.at(message, *where, fix="Make it int32.")
 
 
-def _pairs(definition: Definition) -> Iterator[Problem]:
+def _pairs(definition: LoadedDefinition) -> Iterator[Problem]:
     inputs = definition.inputs
     for one, other in _PAIRS:
         if one in inputs and other in inputs:
@@ -108,7 +108,7 @@ def _pairs(definition: Definition) -> Iterator[Problem]:
 
 
 def _query_and_caches(
-    definition: Definition, query: Tensor, caches: list[Tensor]
+    definition: LoadedDefinition, query: LoadedTensor, caches: list[LoadedTensor]
 ) -> Iterator[Problem]:
     """Yield a Problem where the first cache of another dtype has no scales or no word."""
     cache = next((c for c in caches if c.dtype != query.dtype), None)
@@ -130,7 +130,9 @@ def _query_and_caches(
         yield OP_UNSUPPORTED.at(message, *where, fix=fix)
 
 
-def _layouts(definition: Definition, caches: list[Tensor]) -> Iterator[Problem]:
+def _layouts(
+    definition: LoadedDefinition, caches: list[LoadedTensor]
+) -> Iterator[Problem]:
     """Yield Problems where HND or NHD, in name or tags, is not the order of the axes."""
     tags = (value.lower() for value in definition.tag_values("layout"))
     stated = {*definition.name.lower().split("_"), *tags} & {"hnd", "nhd"}
@@ -149,7 +151,7 @@ def _layouts(definition: Definition, caches: list[Tensor]) -> Iterator[Problem]:
             yield OP_INTERFACE.at(message, *where, fix=fix)
 
 
-def _masks(definition: Definition) -> Iterator[Problem]:
+def _masks(definition: LoadedDefinition) -> Iterator[Problem]:
     mask = next((name for name in _MASKS if name in definition.inputs), None)
     if mask is not None and "causal" in definition.name.lower().split("_"):
         message = (
@@ -162,7 +164,7 @@ def _masks(definition: Definition) -> Iterator[Problem]:
         yield OP_UNSUPPORTED.at(message, "name", fix=fix)
 
 
-def _windows(definition: Definition) -> Iterator[Problem]:
+def _windows(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for a window and a chunk, each by name, axis or input."""
     spec = op_specs().get(definition.op_type)
     constants = {} if spec is None else spec.name_constants
@@ -181,7 +183,7 @@ def _windows(definition: Definition) -> Iterator[Problem]:
         yield OP_UNSUPPORTED.at(message, "name", fix=fix)
 
 
-def _sinks(definition: Definition) -> Iterator[Problem]:
+def _sinks(definition: LoadedDefinition) -> Iterator[Problem]:
     sinks = next((name for name in _SINKS if name in definition.inputs), None)
     for index, tag in enumerate(definition.tags if sinks else ()):
         key, _, api = tag.partition(":")

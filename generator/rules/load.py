@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator.dataset.definition import Definition, build_definition
+from generator.dataset.definition import LoadedDefinition, build_definition
 from generator.dataset.paths import (
     DatasetFile,
     discover_definitions,
@@ -17,13 +17,13 @@ from generator.dataset.schema import read_checked
 from generator.problems import Problem, limited
 from generator.rules import constraints, names, reference
 
-RULES_OF_A_DEFINITION: tuple[Callable[[Definition], Iterable[Problem]], ...] = (
+RULES_OF_A_DEFINITION: tuple[Callable[[LoadedDefinition], Iterable[Problem]], ...] = (
     names.check,
     constraints.check,
     reference.check,
 )
 
-LoadedFile = tuple[Definition | None, list[Problem]]
+LoadedFile = tuple[LoadedDefinition | None, list[Problem]]
 """A definition, None where the file fits no schema, and what is wrong with it."""
 
 
@@ -37,8 +37,8 @@ class Loaded:
     what loading each of the files gave.
     """
 
-    definitions: tuple[Definition, ...]
-    unfit: tuple[Definition, ...]
+    definitions: tuple[LoadedDefinition, ...]
+    unfit: tuple[LoadedDefinition, ...]
     problems: tuple[Problem, ...]
     files: tuple[DatasetFile, ...]
     names: tuple[str, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.schema import check
 from generator.problems import Problem, error, warning
 from generator.problems.messages import quote
@@ -30,7 +30,7 @@ LOADER_TRACE = error("""loader-trace: flashinfer-bench refuses the trace, and wi
     Finds: `"status": "PASSED"` without `"correctness"`""")
 
 
-def check_definition(definition: Definition) -> Iterator[Problem]:
+def check_definition(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for each tensor whose dtype flashinfer-bench does not have."""
     groups = {"inputs": definition.inputs, "outputs": definition.outputs}
     for group, tensors in groups.items():

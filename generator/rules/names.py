@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.schema import NAME_UNSAFE
 from generator.ops.registry import op_specs
 from generator.ops.spec import OpSpec
@@ -63,7 +63,7 @@ def name_tokens(name: str) -> Iterable[tuple[str, int]]:
             yield match[1], int(match[2])
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield Problems of the path `…/<op_type>/<name>.json`, the names and the axes."""
     *_, folder, file = definition.path.split("/")
     for rule, field, what, said in (
@@ -86,7 +86,7 @@ def check(definition: Definition) -> Iterator[Problem]:
             yield INPUT_OUTPUT_OVERLAP.at(message, "outputs", name)
 
 
-def check_tokens(definition: Definition) -> Iterator[Problem]:
+def check_tokens(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield Problems where the name states other constants than the axes do.
 
     Only the tokens that the op_type declares are judged; an op_type that the
@@ -115,7 +115,7 @@ def check_tokens(definition: Definition) -> Iterator[Problem]:
             yield NAME_TOKEN.at(message, "axes", axis, "value")
 
 
-def _axis_of(token: str, spec: OpSpec, definition: Definition) -> str | None:
+def _axis_of(token: str, spec: OpSpec, definition: LoadedDefinition) -> str | None:
     """Return the axis that a token states, None for a token that states none.
 
     Of several axes it is the first that the definition has; a constant's token is held
@@ -130,7 +130,7 @@ def _axis_of(token: str, spec: OpSpec, definition: Definition) -> str | None:
     return next((axis for axis in axes if axis in definition.const_axes), axes[0])
 
 
-def _check_axes(definition: Definition) -> Iterator[Problem]:
+def _check_axes(definition: LoadedDefinition) -> Iterator[Problem]:
     used: set[str] = set()
     for group in ("inputs", "outputs"):
         for tensor in getattr(definition, group).values():

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import read_text
 from generator.dataset.paths import ORACLES, discover_definitions
 from generator.dataset.python_source import Unparsable, parse_module
@@ -45,7 +45,7 @@ class Text:
 class Forward:
     """The forward definition of a backward one; see kernel_judge.own_oracle."""
 
-    definition: Definition
+    definition: LoadedDefinition
     gradients: tuple[str | None, ...]
     wanted: Mapping[str, str]
     saved: Mapping[str, int]
@@ -56,7 +56,7 @@ class Forward:
         return self.definition.reference
 
 
-def proof_of(root: Path, definition: Definition) -> Text | Forward | str:
+def proof_of(root: Path, definition: LoadedDefinition) -> Text | Forward | str:
     """Return what proves a definition, or why nothing does, empty without a hint.
 
     Nothing is executed. A text that does not fit is `check`'s to report.
@@ -74,7 +74,7 @@ def proof_of(root: Path, definition: Definition) -> Text | Forward | str:
     return f"{path}: {wrong}" if wrong else Text(text)
 
 
-def check(root: Path, definition: Definition) -> Iterator[Problem]:
+def check(root: Path, definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield what is wrong with the text of a definition's oracle."""
     path = f"{ORACLES}/{definition.op_type}/{definition.name}.py"
     try:
@@ -89,7 +89,7 @@ def check(root: Path, definition: Definition) -> Iterator[Problem]:
         yield ORACLE_UNFIT.problem(path, f"It is not used: {wrong}.")
 
 
-def _wrong(text: str, definition: Definition) -> str:
+def _wrong(text: str, definition: LoadedDefinition) -> str:
     """Return why a text is no oracle of a definition, empty where it is one."""
     try:
         tree = parse_module(text)
@@ -117,7 +117,7 @@ def _tree(text: str) -> str:
         return ""
 
 
-def _forward(root: Path, definition: Definition) -> Forward | str:
+def _forward(root: Path, definition: LoadedDefinition) -> Forward | str:
     from generator.rules.load import load_file
 
     op_type = definition.op_type.removesuffix(BACKWARD)
@@ -143,7 +143,7 @@ def _forward(root: Path, definition: Definition) -> Forward | str:
     return chosen[0] if chosen else why
 
 
-def _matched(backward: Definition, forward: Definition) -> Forward | str:
+def _matched(backward: LoadedDefinition, forward: LoadedDefinition) -> Forward | str:
     """Return how a backward definition belongs to a forward one, or why it does not."""
     for name, tensor in forward.inputs.items():
         own = backward.inputs.get(name)

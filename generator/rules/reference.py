@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.python_source import (
     Unparsable,
     all_nodes,
@@ -51,7 +51,7 @@ ALLOWED_IMPORTS = frozenset(("__future__", "math", "numpy", "torch", "typing"))
 """The modules that a reference may import."""
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield the Problems of a reference's imports, and of its `run`'s interface."""
     try:
         tree = parse_module(definition.reference)
@@ -78,7 +78,7 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield REFERENCE_RETURNS.at(message, "reference", line=line)
 
 
-def run_function(definition: Definition) -> ast.FunctionDef | None:
+def run_function(definition: LoadedDefinition) -> ast.FunctionDef | None:
     """Return the reference's `run`, or None where there is no plain one."""
     tree = parse_or_none(definition.reference)
     run = find_run(tree) if tree is not None else None
@@ -135,7 +135,9 @@ def _is_generator(run: ast.FunctionDef) -> bool:
     return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(run))
 
 
-def _wrong_parameters(definition: Definition, arguments: ast.arguments) -> str | None:
+def _wrong_parameters(
+    definition: LoadedDefinition, arguments: ast.arguments
+) -> str | None:
     """Judge a signature: callers pass the inputs positionally and nothing else."""
     positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     inputs = list(definition.inputs)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ops.registry import op_specs
 from generator.problems import Problem, error, warning
 from generator.problems.messages import quote
@@ -33,7 +33,7 @@ ROUTE_CONSTANT = warning("""route-constant: A constant of the definition is a pa
     Finds: rmsnorm_h4096 with eps 1e-05, which calls with eps 1e-06 get as well""")
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem if solutions are called otherwise than the definition says.
 
     Those of `fused_add_rmsnorm_residual_h4096` are called by `fused_add_rmsnorm_h4096`.
@@ -48,7 +48,7 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield from _constants(definition, api, call["dropped"])
 
 
-def _inputs(definition: Definition, call: Mapping[str, Any]) -> Iterator[str]:
+def _inputs(definition: LoadedDefinition, call: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the arguments of a call."""
     passed: Mapping[str, str] = call["inputs"]
     foreign = [
@@ -75,7 +75,7 @@ def _inputs(definition: Definition, call: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _outputs(definition: Definition, call: Mapping[str, Any]) -> Iterator[str]:
+def _outputs(definition: LoadedDefinition, call: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with what a call takes."""
     outputs: Mapping[str, str] = call["outputs"]
     wanted = [name for name, to in outputs.items() if to != "optional"]
@@ -91,7 +91,7 @@ def _outputs(definition: Definition, call: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constants(
-    definition: Definition, api: str, dropped: list[str]
+    definition: LoadedDefinition, api: str, dropped: list[str]
 ) -> Iterator[Problem]:
     spec = op_specs().get(definition.op_type)
     if spec is None:

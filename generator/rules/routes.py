@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.problems import Problem, note, warning
 from generator.problems.messages import quote
 from generator.rules.names import name_tokens
@@ -40,7 +40,7 @@ installed under it.
 """
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem if solutions of a definition are not found by its name."""
     apis = definition.tag_values("fi_api")
     routes = _routes()
@@ -64,7 +64,7 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield NAME_ROUTE.at(f"FlashInfer's {wanted}", "name")
 
 
-def routes_to(definition: Definition) -> Iterator[tuple[str, str]]:
+def routes_to(definition: LoadedDefinition) -> Iterator[tuple[str, str]]:
     """Yield the functions, with the beginning of the name, whose calls ask for a name.
 
     It is the name under which solutions of the definition are installed.
@@ -85,7 +85,7 @@ def installed_as(name: str) -> str:
 
 
 def _names(
-    templates: Iterable[tuple[str, Mapping[str, str]]], definition: Definition
+    templates: Iterable[tuple[str, Mapping[str, str]]], definition: LoadedDefinition
 ) -> Iterator[str]:
     """Yield the names that templates make of a definition's axes.
 

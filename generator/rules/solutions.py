@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.python_source import (
     Unparsable,
     all_nodes,
@@ -60,7 +60,7 @@ _ENTRY = ("spec", "entry_point")
 def check_solution(
     value: Mapping[str, Any],
     file: str,
-    definition: Definition | None,
+    definition: LoadedDefinition | None,
     names: dict[str, str],
 ) -> Iterator[Problem]:
     """Yield the Problems of a solution that fits the schema.
@@ -122,7 +122,7 @@ def bad_source_path(path: str) -> str | None:
 
 def _check_entry_point(
     value: Mapping[str, Any],
-    definition: Definition | None,
+    definition: LoadedDefinition | None,
     trees: Mapping[str, ast.Module | None],
 ) -> Iterator[Problem]:
     path, _, function = value["spec"]["entry_point"].rpartition("::")
@@ -154,7 +154,7 @@ def _bound(tree: ast.Module) -> Iterator[str]:
 
 
 def _check_parameters(
-    value: Mapping[str, Any], definition: Definition, function: ast.FunctionDef
+    value: Mapping[str, Any], definition: LoadedDefinition, function: ast.FunctionDef
 ) -> Iterator[Problem]:
     """Judge how many arguments the entry point takes: callers pass them in order."""
     passed = [*definition.inputs]
@@ -172,7 +172,7 @@ def _check_parameters(
 
 def _check_baseline(
     value: Mapping[str, Any],
-    definition: Definition,
+    definition: LoadedDefinition,
     trees: Mapping[str, ast.Module | None],
 ) -> Iterator[Problem]:
     python = {path: tree for path, tree in trees.items() if tree is not None}

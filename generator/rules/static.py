@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import CodeType
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.python_source import (
     Unparsable,
     all_nodes,
@@ -69,7 +69,7 @@ _TOKEN_AXES = frozenset(
 )
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield the Problems of a reference's source; none where it does not parse."""
     try:
         tree, _ = compile_module(definition.reference)
@@ -84,7 +84,7 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield REFERENCE_UNDEFINED_NAME.at(message, "reference", line=line)
 
 
-def _of_run(definition: Definition, run: ast.FunctionDef) -> Iterator[Problem]:
+def _of_run(definition: LoadedDefinition, run: ast.FunctionDef) -> Iterator[Problem]:
     filled = filled_inputs(definition)
     for name, line in _written(run):
         tensor = definition.inputs.get(name)
@@ -106,7 +106,7 @@ def _of_run(definition: Definition, run: ast.FunctionDef) -> Iterator[Problem]:
                     yield REFERENCE_TOKEN_LOOP.at(message, "reference", line=line)
 
 
-def _origins(definition: Definition, run: ast.FunctionDef) -> Mapping[str, str]:
+def _origins(definition: LoadedDefinition, run: ast.FunctionDef) -> Mapping[str, str]:
     """Return local name → axis, by axis names and by what unpacks a shape."""
     origins = {axis: axis for axis in definition.axes}
     for node in own_nodes(run):
@@ -128,7 +128,7 @@ def _origins(definition: Definition, run: ast.FunctionDef) -> Mapping[str, str]:
     return origins
 
 
-def _shape_of(definition: Definition, node: ast.expr) -> tuple[str, ...] | None:
+def _shape_of(definition: LoadedDefinition, node: ast.expr) -> tuple[str, ...] | None:
     """Return the axes of `x.shape` where x is an input."""
     match node:
         case ast.Attribute(ast.Name(name), "shape") if name in definition.inputs:
@@ -137,7 +137,7 @@ def _shape_of(definition: Definition, node: ast.expr) -> tuple[str, ...] | None:
 
 
 def _axis_of(
-    definition: Definition, node: ast.expr, origins: Mapping[str, str]
+    definition: LoadedDefinition, node: ast.expr, origins: Mapping[str, str]
 ) -> str | None:
     if isinstance(node, ast.Name):
         return origins.get(node.id)
@@ -159,7 +159,7 @@ def _integer(node: ast.expr) -> int | None:
 
 
 def _asserts(
-    definition: Definition,
+    definition: LoadedDefinition,
     line: int,
     tests: list[ast.expr],
     origins: Mapping[str, str],
@@ -183,7 +183,7 @@ def _asserts(
             yield REFERENCE_ASSERT.at(message, "reference", line=line)
 
 
-def filled_inputs(definition: Definition) -> frozenset[str]:
+def filled_inputs(definition: LoadedDefinition) -> frozenset[str]:
     """Return the names of the inputs that callers pass for `run` to write to.
 
     The op_type's SPEC says which; where the op_type is not known, they are the inputs

@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import le
 from typing import Any
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.problems import Problem, error
 from generator.problems.messages import quote
 from kernel_judge.constraints import TensorValue
@@ -53,7 +53,7 @@ def _is_indptr(name: str) -> bool:
 
 
 def check_structure(
-    definition: Definition, axes: Mapping[str, int], values: Mapping[str, Any]
+    definition: LoadedDefinition, axes: Mapping[str, int], values: Mapping[str, Any]
 ) -> Iterator[Problem]:
     """Yield a Problem for each tensor that would make a kernel read outside of another."""
     for name, value in values.items():
@@ -78,7 +78,7 @@ def check_structure(
 
 
 def _indptr(
-    definition: Definition,
+    definition: LoadedDefinition,
     axes: Mapping[str, int],
     name: str,
     values: Sequence[int],

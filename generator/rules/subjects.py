@@ -7,22 +7,21 @@ from functools import partial
 from pathlib import Path
 
 import generator.running.sglang  # noqa: F401 - has SGLang called in its process
-from generator.dataset.definition import Definition, declarations
+from generator.dataset.definition import LoadedDefinition, declarations
 from generator.ops.op_values import op_of
 from generator.ops.registry import op_specs
 from generator.ops.serving import spec_of, why_not_served
 from generator.rules.basis import basis_of
 from generator.rules.constants import resolve_constants, why_unresolved
 from generator.rules.proofs import Text, proof_of
-from kernel_judge.definition import Definition as Declared
-from kernel_judge.definition import Interface
+from kernel_judge.definition import Definition, Interface
 from kernel_judge.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.reference import load_run
 from kernel_judge.subject import Op, Subject
 
 
 def subject_of(
-    definition: Definition,
+    definition: LoadedDefinition,
     axes: Mapping[str, int] | None = None,
     tolerance: float | None = None,
     dataset: Path | None = None,
@@ -50,7 +49,7 @@ def subject_of(
     )
 
 
-def _op_alone(definition: Definition, dataset: Path | None) -> Op:
+def _op_alone(definition: LoadedDefinition, dataset: Path | None) -> Op:
     """Return the op of a definition that no op_type serves: guessed inputs, its oracle."""
     op = Op(guesses_inputs=True)
     proof = proof_of(dataset, definition) if dataset is not None else ""
@@ -66,8 +65,8 @@ def _op_alone(definition: Definition, dataset: Path | None) -> Op:
 
 
 def declared_definition(
-    definition: Definition, axes: Mapping[str, int] | None = None
-) -> Declared:
+    definition: LoadedDefinition, axes: Mapping[str, int] | None = None
+) -> Definition:
     """Return what an op's functions need of a definition; `axes` replace constant axes."""
     spec = spec_of(definition)
     found = resolve_constants(definition, spec)[0] if spec is not None else ()
@@ -81,7 +80,7 @@ def declared_definition(
     lengths = {**definition.const_axes, **(axes or {}), **constants}
     specs = (*interface.input_specs.values(), *interface.output_specs.values())
     used = dict.fromkeys(axis for spec in specs for axis in spec.shape or ())
-    return Declared(
+    return Definition(
         definition.name,
         definition.op_type,
         interface,

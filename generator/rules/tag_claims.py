@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.model_figures import model_figures, usual_spelling
 from generator.ops.registry import op_specs
 from generator.problems import Problem, warning
@@ -39,7 +39,7 @@ _SWIZZLED = (
 _EXPERTS = ("moe_intermediate_size", "intermediate_size")
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for each claim of the tags that the definition contradicts."""
     yield from _kernel(definition)
     yield from _spelling(definition)
@@ -48,7 +48,7 @@ def check(definition: Definition) -> Iterator[Problem]:
         yield from _layout(definition)
 
 
-def _kernel(definition: Definition) -> Iterator[Problem]:
+def _kernel(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem without the tag that the op_type has for such names."""
     spec = op_specs().get(definition.op_type)
     symbol = None if spec is None else spec.kernel_of(definition.name)
@@ -57,7 +57,7 @@ def _kernel(definition: Definition) -> Iterator[Problem]:
         yield TAG_KERNEL.at(f"The tag {quote(f'fi_api:{symbol}')} is missing.", "tags")
 
 
-def _spelling(definition: Definition) -> Iterator[Problem]:
+def _spelling(definition: LoadedDefinition) -> Iterator[Problem]:
     for index, tag in enumerate(definition.tags):
         key, _, value = tag.partition(":")
         usual = usual_spelling(value) if key == "model" else value
@@ -67,7 +67,7 @@ def _spelling(definition: Definition) -> Iterator[Problem]:
             )
 
 
-def _layout(definition: Definition) -> Iterator[Problem]:
+def _layout(definition: LoadedDefinition) -> Iterator[Problem]:
     if not any(api in _SWIZZLED for api in definition.tag_values("fi_api")):
         return
     scales = list(definition.outputs.items())[1:2]
@@ -80,7 +80,7 @@ def _layout(definition: Definition) -> Iterator[Problem]:
             )
 
 
-def _parallel(definition: Definition) -> Iterator[Problem]:
+def _parallel(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for each tp: or ep: that no model's figure explains.
 
     Of experts that ep does not divide, tp divides the intermediate size.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.model_figures import model_figures
 from generator.problems import Problem, Rule, note, warning
 from generator.problems.messages import did_you_mean, quote
@@ -66,7 +66,7 @@ _VALUES: Mapping[str, _Allowed] = {
 """Key of a tag → the values that it may have, and words for them."""
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield the Problems of a definition's tags."""
     first: dict[str, int] = {}
     for index, tag in enumerate(definition.tags):
@@ -118,7 +118,7 @@ def _fits(key: str, value: str) -> bool:
     return len(value) <= 200 and allowed.fullmatch(value) is not None
 
 
-def _conflicts(definition: Definition) -> Iterator[str]:
+def _conflicts(definition: LoadedDefinition) -> Iterator[str]:
     # of tp: and ep: a definition may have several, which all give its sizes
     statuses = sorted(set(definition.tag_values("status")))
     if len(statuses) > 1:

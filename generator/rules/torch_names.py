@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.python_source import all_nodes, parse_or_none
 from generator.problems import Problem, error
 from generator.problems.messages import did_you_mean, quote
@@ -23,7 +23,7 @@ REFERENCE_TORCH_NAME = error("""reference-torch-name: The reference reads a name
     Finds: `torch.softmin2d(x)`""")
 
 
-def check(definition: Definition) -> Iterator[Problem]:
+def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for each name of a module of torch that does not exist."""
     version, modules = _known()
     for module, name, line in _missing(definition.reference):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ops.registry import op_packages, op_specs
 from generator.ops.serving import why_not_served
 from generator.problems import warning
@@ -29,7 +29,7 @@ def never(name: str, basis: str) -> bool:
 
 
 def why_unproven(
-    root: Path, definition: Definition, agreed: Agreed = never
+    root: Path, definition: LoadedDefinition, agreed: Agreed = never
 ) -> str | None:
     """Return why nothing can be compared with a definition's `run()`, None if it can.
 
@@ -50,7 +50,7 @@ def why_unproven(
     return reason
 
 
-def why_no_op(definition: Definition) -> str | None:
+def why_no_op(definition: LoadedDefinition) -> str | None:
     """Return why an op_type's functions can't judge a definition, None where they can."""
     spec = op_specs().get(definition.op_type)
     if spec is None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.dataset.definition import Definition, Tensor
+from generator.dataset.definition import LoadedDefinition, LoadedTensor
 from generator.dataset.model_figures import model_figures
 from generator.problems import Problem, error, warning
 from generator.problems.messages import did_you_mean, quote, show
@@ -72,7 +72,7 @@ def check_identity(
 
 
 def check_form(
-    workload: Mapping[str, Any], definition: Definition
+    workload: Mapping[str, Any], definition: LoadedDefinition
 ) -> Iterator[Problem]:
     """Yield Problems for axes and inputs that are missing, unknown or of another kind."""
     given, wanted = workload["axes"], definition.var_axes
@@ -102,7 +102,7 @@ def check_form(
             yield WORKLOAD_INPUT.at(message, "workload", "inputs", name)
 
 
-def _check_kind(tensor: Tensor, source: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_kind(tensor: LoadedTensor, source: Mapping[str, Any]) -> Iterator[Problem]:
     where = ("workload", "inputs", tensor.name)
     is_scalar = tensor.shape is None
     if is_scalar != (source["type"] == "scalar"):
@@ -117,7 +117,7 @@ def _check_kind(tensor: Tensor, source: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _check_scale(
-    definition: Definition, name: str, source: Mapping[str, Any]
+    definition: LoadedDefinition, name: str, source: Mapping[str, Any]
 ) -> Iterator[Problem]:
     """Yield a Problem if the softmax's scale is that of no model that a tag names."""
     value = source.get("value")

@@ -39,7 +39,7 @@ SYNONYMS = (
 _PACKAGE = "flashinfer"
 
 
-class Unresolved(Exception):
+class UnmatchedFunction(Exception):
     """Say why a function can't be called for a definition."""
 
 
@@ -65,7 +65,7 @@ def _called(definition: Definition, inputs: dict[str, Any], backend: str) -> Any
     """Call the function, or skip with the reason."""
     try:
         return call_by_name(f"{_PACKAGE}.{backend}", definition, inputs)
-    except Unresolved as error:
+    except UnmatchedFunction as error:
         skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
 
 
@@ -98,13 +98,17 @@ def call_by_name(
         if is_exhaustion(error):
             raise
         kind, text = type(error).__name__, " ".join(str(error).split())[:200]
-        raise Unresolved(f"{api} rejects guessed inputs: {kind}: {text}") from error
+        raise UnmatchedFunction(
+            f"{api} rejects guessed inputs: {kind}: {text}"
+        ) from error
     if returned is None:
-        raise Unresolved(f"{api} returns None: which input it writes to is not known")
+        raise UnmatchedFunction(
+            f"{api} returns None: which input it writes to is not known"
+        )
     outputs = as_tuple(returned)
     declared = len(definition.interface.output_specs)
     if len(outputs) != declared:
-        raise Unresolved(
+        raise UnmatchedFunction(
             f"{api} returns {len(outputs)} values, the definition declares {declared}"
         )
     return outputs
@@ -114,16 +118,18 @@ def find(api: str) -> Callable[..., Any]:
     """Return the function at a dotted path below flashinfer; else raise Unresolved."""
     module, _, name = api.rpartition(".")
     if api.split(".")[0] != _PACKAGE or not all(map(str.isidentifier, api.split("."))):
-        raise Unresolved(f"{api} is no path below {_PACKAGE}")
+        raise UnmatchedFunction(f"{api} is no path below {_PACKAGE}")
     try:
         function = getattr(importlib.import_module(module), name)
     except (Exception, SystemExit) as error:
         kind, text = type(error).__name__, " ".join(str(error).split())[:200]
-        raise Unresolved(f"no {api}: {kind}: {text}") from error
+        raise UnmatchedFunction(f"no {api}: {kind}: {text}") from error
     if inspect.isclass(function):
-        raise Unresolved(f"{api} is a class: how to plan and run it is not known")
+        raise UnmatchedFunction(
+            f"{api} is a class: how to plan and run it is not known"
+        )
     if not callable(function):
-        raise Unresolved(f"{api} is no function")
+        raise UnmatchedFunction(f"{api} is no function")
     found: Callable[..., Any] = function
     return found
 
@@ -138,7 +144,7 @@ def bind(
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
-        raise Unresolved(f"{api} has no signature: {error}") from error
+        raise UnmatchedFunction(f"{api} has no signature: {error}") from error
     parameters = [
         parameter
         for parameter in signature.parameters.values()
@@ -147,13 +153,13 @@ def bind(
     chosen = pair([parameter.name for parameter in parameters], list(inputs))
     left = [name for name in inputs if name not in chosen.values()]
     if left:
-        raise Unresolved(f"{api} has no parameter for {', '.join(left)}")
+        raise UnmatchedFunction(f"{api} has no parameter for {', '.join(left)}")
     positional: list[Any] = []
     named = {}
     for parameter in parameters:
         known = parameter.name in chosen
         if not known and parameter.default is parameter.empty:
-            raise Unresolved(f"{api} needs {parameter.name}, which is no input")
+            raise UnmatchedFunction(f"{api} needs {parameter.name}, which is no input")
         if not known:
             continue
         value = inputs[chosen[parameter.name]]

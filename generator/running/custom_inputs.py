@@ -33,7 +33,7 @@ _WORKSPACE_BYTES = 256 * 2**20
 _LISTS = ("List[torch.Tensor", "list[torch.Tensor", "typing.List[torch.Tensor")
 
 
-class Unresolved(Exception):
+class UnusableInputs(Exception):
     """Say why a function can't be called with custom inputs."""
 
 
@@ -121,7 +121,7 @@ class CustomInputs:
             returned = call_kernel(
                 f"{_PACKAGE}.{backend}", made, return_lse="lse" in outputs
             )
-        except Unresolved as error:
+        except UnusableInputs as error:
             skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
         values = () if returned is None else as_tuple(returned)
         known = merged(made)
@@ -231,14 +231,14 @@ def call_kernel(api: str, made: Mapping[str, Any], *, return_lse: bool = False) 
         if is_exhaustion(error):
             raise
         kind, text = type(error).__name__, " ".join(str(error).split())[:200]
-        raise Unresolved(f"{api} rejects custom inputs: {kind}: {text}") from error
+        raise UnusableInputs(f"{api} rejects custom inputs: {kind}: {text}") from error
 
 
 def _find(api: str) -> tuple[Any, Callable[..., Any]]:
     """Return the class of a method, None of a function, and the function."""
     parts = api.split(".")
     if parts[0] != _PACKAGE or not all(part.isidentifier() for part in parts):
-        raise Unresolved(f"{api} is no path below {_PACKAGE}")
+        raise UnusableInputs(f"{api} is no path below {_PACKAGE}")
     for count in range(len(parts) - 1, 0, -1):
         try:
             found: Any = importlib.import_module(".".join(parts[:count]))
@@ -250,7 +250,7 @@ def _find(api: str) -> tuple[Any, Callable[..., Any]]:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             continue
         return owner, found
-    raise Unresolved(f"no {api}: {reason}")
+    raise UnusableInputs(f"no {api}: {reason}")
 
 
 def _taken(

@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         wanted or any("::" in text for text in config.args)
     )
     if wanted or each:
-        register(Chosen(wanted), "reference-chosen")
+        register(ChosenDefinitions(wanted), "reference-chosen")
 
 
 def _is_strict(config: pytest.Config) -> bool:
@@ -161,7 +161,7 @@ def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
     return {name for _, name in smallest.values()}
 
 
-class Chosen:
+class ChosenDefinitions:
     """Collect no test of a definition that --definition or --each-reference leaves out.
 
     Most are: to make their tests, only to deselect them, takes longer than some files run.

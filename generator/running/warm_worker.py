@@ -74,7 +74,7 @@ class NotCompiled(BaseException):
 
 
 @dataclass(frozen=True)
-class Call:
+class WarmUpCall:
     """Say what to call: a backend of a provider on a definition's smallest case."""
 
     subject: Subject
@@ -101,7 +101,7 @@ class Call:
             trial.release()
 
 
-def calls_of(job: Job, device: torch.device) -> Iterator[Call]:
+def calls_of(job: Job, device: torch.device) -> Iterator[WarmUpCall]:
     """Yield what the tests of some definitions call."""
     subjects = [
         subject
@@ -114,7 +114,7 @@ def calls_of(job: Job, device: torch.device) -> Iterator[Call]:
         needed = partial(needed_bytes, definition, peak_bytes=op.peak_bytes)
         case = min(op.cases(definition), key=needed)
         for provider, backend in usable_sources(subject, device):
-            yield Call(subject, provider, backend, case)
+            yield WarmUpCall(subject, provider, backend, case)
 
 
 class Warming:
@@ -135,12 +135,12 @@ class Warming:
         # of those that calls may load now, or never: why it failed, if it did
         self._outcomes: dict[str, str] = {}
         # by module and label: the calls that lacked it, of which the first is made again
-        self._waiting: dict[str, dict[str, list[Call]]] = {}
+        self._waiting: dict[str, dict[str, list[WarmUpCall]]] = {}
         # by definition: how many of its calls are still to be made
         self._unmade: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def run(self, calls: list[Call], names: Iterable[str]) -> None:
+    def run(self, calls: list[WarmUpCall], names: Iterable[str]) -> None:
         """Make the calls for some definitions; return when all modules are compiled."""
         # SGLang's process compiles beside FlashInfer's modules, its PyTorch code nothing
         sglang = [
@@ -162,14 +162,14 @@ class Warming:
                 self._call(group)
         beside.join()
 
-    def _ask_all(self, calls: list[Call]) -> None:
+    def _ask_all(self, calls: list[WarmUpCall]) -> None:
         for call in calls:
             start = time.monotonic()
             self._call([call])
             seconds = time.monotonic() - start
             self._tell(event="called", name=call.label, seconds=seconds)
 
-    def _call(self, group: list[Call]) -> None:
+    def _call(self, group: list[WarmUpCall]) -> None:
         """Make the first of some calls that load the same; wait with all if it can't be."""
         call = group[0]
         try:
@@ -207,7 +207,7 @@ class Warming:
                 why = _first_line(error)
         self._compiled.put((module.name, why))
 
-    def _next_compiled(self) -> list[list[Call]]:
+    def _next_compiled(self) -> list[list[WarmUpCall]]:
         """Wait until a module is compiled; return the calls that waited, by label."""
         name, why = self._compiled.get()
         self._lacking.remove(name)
@@ -222,7 +222,7 @@ class Warming:
         self._tell(event="compiled", name=name, seconds=seconds)
         return groups
 
-    def _made(self, group: list[Call]) -> None:
+    def _made(self, group: list[WarmUpCall]) -> None:
         """Note that some calls load what they need, or never will."""
         with self._lock:
             names = Counter(call.subject.name for call in group)

@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.dataset.artifacts import BLOBS
 from generator.dataset.blobs import Blobs
-from generator.dataset.definition import Definition, build_definition
+from generator.dataset.definition import LoadedDefinition, build_definition
 from generator.dataset.file_reading import mode_of
 from generator.dataset.json_file import JsonFile
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, inside
@@ -118,7 +118,7 @@ def summarised(read: JsonFile, file: DatasetFile) -> CheckedDefinition:
 
 
 def _of_definition(
-    definition: Definition, config: Mapping[str, Any] | None
+    definition: LoadedDefinition, config: Mapping[str, Any] | None
 ) -> Iterator[Problem]:
     spec = op_specs().get(definition.op_type)
     if spec is not None:
@@ -139,7 +139,7 @@ def _of_definition(
 def _of_solutions(
     root: Path,
     paths: Iterable[str],
-    definition: Definition | None,
+    definition: LoadedDefinition | None,
     authors: dict[str, str],
 ) -> Iterator[Problem]:
     names: dict[str, str] = {}

@@ -21,7 +21,7 @@ from generator.problems import Problem, Severity, in_file
 from generator.problems.messages import plural
 from generator.reports.report import Conclusion, Report, Status
 from generator.results.kernel_evidence import KernelEvidence
-from generator.rules.accepted import Accepted, read_accepted
+from generator.rules.accepted import AcceptedErrors, read_accepted
 from generator.rules.catalogue import GROUPS
 from generator.rules.cross import Beside, installed_flashinfer
 from generator.rules.load import repeated_names
@@ -116,7 +116,7 @@ def run_plan(
     config: Mapping[str, Any] | None = None,
     jobs: int = 1,
     checked: Checked | None = None,
-    accepted: Accepted | None = None,
+    accepted: AcceptedErrors | None = None,
 ) -> Iterator[Problem]:
     """Yield the Problems of `rules`, or of all rules, sorted by file.
 
@@ -174,7 +174,7 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
     yield from repeated_names(plan.found.files, renamed, selected)
 
 
-def _judged(problems: Iterable[Problem], accepted: Accepted) -> Iterator[Problem]:
+def _judged(problems: Iterable[Problem], accepted: AcceptedErrors) -> Iterator[Problem]:
     yield from accepted.problems
     yield from map(accepted.judged, problems)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.blobs import Blobs
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked_lines
 from generator.ops.registry import op_specs
@@ -36,7 +36,7 @@ def check_workload_file(
     root: Path,
     path: str | None,
     file: DatasetFile,
-    definition: Definition | None,
+    definition: LoadedDefinition | None,
     blobs: Blobs,
 ) -> WorkloadFile:
     """Check the workloads of a definition's `file`; `path` is None where it has none.
@@ -58,7 +58,7 @@ def check_workload_file(
 def _check_lines(
     lines: Sequence[tuple[int, Any]],
     name: str,
-    definition: Definition | None,
+    definition: LoadedDefinition | None,
     blobs: Blobs,
     axes: dict[str, Mapping[str, int]],
 ) -> Iterator[Problem]:

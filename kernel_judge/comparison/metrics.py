@@ -84,7 +84,7 @@ def measure(
     Elements that are not finite in both count as mismatched only where they differ;
     `compare` has judged them before.
     """
-    sums = _Sums()
+    sums = _BlockSums()
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
         sums.add(a, e, rtol, atol, first)
     if not actual.is_floating_point() and not expected.is_floating_point():
@@ -116,7 +116,7 @@ def blocks(
         yield a[part].double(), e[part].double(), first * width
 
 
-class _Sums:
+class _BlockSums:
     """Sum the figures of a comparison, block by block."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from generator import api
 from generator.dataset.paths import find_root
-from generator.evaluation.evaluate import Asks
+from generator.evaluation.evaluate import EvaluationRequest
 from generator.execution.local import Cancelled
 from generator.execution.sandbox import refusal
 from generator.problems import Failure
@@ -85,12 +85,12 @@ def test_a_run_is_cancelled_from_another_thread(root: Path) -> None:
         threading.Timer(6.0, evaluator.cancel).start()
         begun = time.monotonic()
         with pytest.raises(Cancelled):
-            evaluator.evaluate(dataset, solutions, Asks(timeout=400.0))
+            evaluator.evaluate(dataset, solutions, EvaluationRequest(timeout=400.0))
         assert time.monotonic() - begun < 30
         # and the next one is evaluated
         shutil.copyfile(ROOT / COPIED[2], path)
         solutions = api.read_solutions(dataset)
-        asks = Asks(workloads="dataset")
+        asks = EvaluationRequest(workloads="dataset")
         (verdict,) = evaluator.evaluate(dataset, solutions, asks)
     assert verdict.verdict == "PASSED"
 

@@ -13,7 +13,7 @@ import pytest
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock import sitting
 from generator.evaluation.clock.telemetry import Sample, Telemetry
-from generator.evaluation.evaluate import Asks, _arguments
+from generator.evaluation.evaluate import EvaluationRequest, _arguments
 from generator.evaluation.solution import Solution
 from generator.evaluation.task import evaluate
 from tests.functional.audit_command import NORM, dataset
@@ -59,7 +59,7 @@ def timed(root: Path, *values: dict[str, Any]) -> dict[str, Any]:
     path.write_text(json.dumps({"definition": NORM, "workload": workload, **nothing}))
     found = [Solution(value, f"{value['name']}.json") for value in values]
     file = DatasetFile("rmsnorm", NORM, f"definitions/rmsnorm/{NORM}.json")
-    asks = Asks(workloads="dataset", timing=True, timeout=30.0)
+    asks = EvaluationRequest(workloads="dataset", timing=True, timeout=30.0)
     task = {**_arguments(file, found, asks, 5, ()), "root": str(root)}
     with warnings.catch_warnings():
         # the task runs in a process of its own elsewhere, whose end closes all

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generator.dataset.paths import discover_definitions
-from generator.evaluation.evaluate import Asks
+from generator.evaluation.evaluate import EvaluationRequest
 from generator.evaluation.evaluate import evaluate as evaluate_here
 from generator.evaluation.solution import read_solutions
 from generator.execution.local import LocalExecutor
@@ -168,7 +168,7 @@ def test_places_on_gpus_judge_the_same(root: Path) -> None:
             solutions,
             loaded,
             root,
-            Asks(workloads="cases", secret=5, gpus=gpus),
+            EvaluationRequest(workloads="cases", secret=5, gpus=gpus),
             LocalExecutor(jobs),
             jobs,
         )

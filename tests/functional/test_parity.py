@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from generator.dataset.paths import discover_definitions
-from generator.parity.parity import Question, ask_for, family_of
+from generator.parity.parity import ParityQuestion, ask_for, family_of
 from generator.parity.process import ask
-from generator.parity.report import Compared, failures, parity_report
+from generator.parity.report import ComparedModel, failures, parity_report
 from generator.reports import printed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,27 +255,30 @@ def answers() -> dict[str, dict[str, Any]]:
     """Return name → what the worker found: families as they are, and defects."""
     found = discover_definitions(ROOT)
 
-    def request(family: str, question: Question) -> dict[str, Any]:
+    def request(family: str, question: ParityQuestion) -> dict[str, Any]:
         return ask_for(ROOT, found, *family_of(family), question)
 
     requests = {
-        name: request(name, Question(QUICK, decoded=STEPS, lengths=LENGTHS))
+        name: request(name, ParityQuestion(QUICK, decoded=STEPS, lengths=LENGTHS))
         for name in FAMILIES
     }
-    requests["trained"] = request("llama", Question(["train"], steps=2))
+    requests["trained"] = request("llama", ParityQuestion(["train"], steps=2))
     for name, text in SOLUTIONS.items():
-        asked = Question(["stage", "forward"], ["bfloat16"], solution=solution(text))
+        asked = ParityQuestion(
+            ["stage", "forward"], ["bfloat16"], solution=solution(text)
+        )
         requests[name] = request("llama", asked)
     for name, plant in PLANTS.items():
         levels = ["stage", plant.level]
         asked = request(
-            plant.family, Question(levels, ["float32"], decoded=STEPS, lengths=LENGTHS)
+            plant.family,
+            ParityQuestion(levels, ["float32"], decoded=STEPS, lengths=LENGTHS),
         )
         requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
     for name, plant in BACKWARD_PLANTS.items():
-        asked = request(plant.family, Question(["train"], ["float32"], steps=1))
+        asked = request(plant.family, ParityQuestion(["train"], ["float32"], steps=1))
         requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
-    late = request("qwen3", Question(["stage", "forward"], ["float32"]))
+    late = request("qwen3", ParityQuestion(["stage", "forward"], ["float32"]))
     requests["q and k norm after RoPE"] = normed_late(late)
     return dict(zip(requests, ask(list(requests.values()), FOLDER), strict=True))
 
@@ -391,5 +394,5 @@ def test_a_solution_is_seen_in_its_stage_and_in_the_logits(
     assert "beside the references" in text
 
 
-def _compared(found: dict[str, Any]) -> Compared:
-    return Compared("llama", found, [], [])
+def _compared(found: dict[str, Any]) -> ComparedModel:
+    return ComparedModel("llama", found, [], [])

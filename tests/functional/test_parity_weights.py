@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from generator.dataset.paths import discover_definitions
-from generator.parity.parity import Question, compare
+from generator.parity.parity import ParityQuestion, compare
 from generator.parity.report import failures
 from generator.problems import Failure
 
@@ -74,7 +74,7 @@ def checkpoint() -> dict[str, torch.Tensor]:
 def compared(folder: Path, weights: dict[str, torch.Tensor]) -> list[str]:
     (folder / "config.json").write_text(json.dumps(FIGURES))
     save_file(weights, folder / "model.safetensors")
-    question = Question(
+    question = ParityQuestion(
         ["stage", "forward"], ["float32"], geometry="whole", weights=folder
     )
     source = str(folder / "config.json")
@@ -110,7 +110,9 @@ def test_truncated_weights_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     save_file(checkpoint(), file)
     file.write_bytes(file.read_bytes()[:-4])
-    question = Question(["stage"], ["float32"], geometry="whole", weights=tmp_path)
+    question = ParityQuestion(
+        ["stage"], ["float32"], geometry="whole", weights=tmp_path
+    )
     source = str(tmp_path / "config.json")
     with pytest.raises(Failure, match="can't be read"):
         compare(ROOT, discover_definitions(ROOT), [source], question, FOLDER)

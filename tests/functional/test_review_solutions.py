@@ -19,7 +19,7 @@ from generator.review import shown
 from generator.review.decision import Decision
 from generator.review.review import Review, make_review, with_solutions
 from generator.review.revisions import open_sources
-from generator.review.solutions import Claim, evaluate_change
+from generator.review.solutions import TraceClaim, evaluate_change
 from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, changed, make
 from tests.functional.test_validate import WORKLOAD
@@ -141,7 +141,7 @@ def test_change_without_solutions_evaluates_nothing(root: Path) -> None:
     ],
 )
 def test_only_a_pass_is_a_false_claim(status: str, found: str, is_false: bool) -> None:
-    claim = Claim("traces/a/gemm/b.jsonl", 1, "mine", UUID, status, found)
+    claim = TraceClaim("traces/a/gemm/b.jsonl", 1, "mine", UUID, status, found)
     assert claim.is_false is is_false
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.rules.load import load_definitions
 from generator.validation.execute import run as execution
 from tests.functional.hostile import write
@@ -33,7 +33,7 @@ AT_WORKLOADS = {
 }
 
 
-def _with_workloads(root: Path) -> tuple[Definition, ...]:
+def _with_workloads(root: Path) -> tuple[LoadedDefinition, ...]:
     for number, planted in enumerate(AT_WORKLOADS):
         name = f"gemm_n8_k4_{number}"
         value = {**DEFINITION, "name": name, "reference": ROWS.format(planted)}

@@ -25,8 +25,6 @@ NAMES = {
     "kept": 69,
     "own": 91,
 }
-ALIKE = 35
-"""Names that classes of several modules have."""
 SUBJECTS = 8
 """Docstrings that begin with "What is" or "What are"."""
 
@@ -80,12 +78,11 @@ def test_no_more_docstrings_begin_with_a_question() -> None:
     assert len(asked) <= SUBJECTS, asked
 
 
-def test_no_more_classes_have_the_name_of_another_module_s() -> None:
+def test_no_class_has_the_name_of_another_module_s() -> None:
     """Private classes too: a reader looks one up by its name."""
     places: dict[str, list[str]] = defaultdict(list)
     for name, tree in TREES.items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
-    alike = {name: where for name, where in places.items() if len(where) > 1}
-    assert len(alike) <= ALIKE, alike
+    assert not {name: where for name, where in places.items() if len(where) > 1}

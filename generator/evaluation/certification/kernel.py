@@ -25,10 +25,10 @@ _FOLDER = Path(__file__).parents[1]
 # last: what the sandbox shows in one folder must not hide a package
 sys.path += [str(_FOLDER / name) for name in ("", "clock", "conditions")]
 
-from generator.evaluation.calling import Solution
+from generator.evaluation.calling import BuiltSolution
 
 
-class Kernel(Solution):
+class KernelProcess(BuiltSolution):
     """Answer as a solution's process does; what is built is a kernel's adapter."""
 
     def _build(self, how: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def main() -> None:
     """Answer the judge until it closes the channel."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
-        Kernel(channel, sys.argv[2]).serve()
+        KernelProcess(channel, sys.argv[2]).serve()
     except (EOFError, OSError):
         pass
     finally:

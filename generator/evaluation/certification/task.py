@@ -14,7 +14,7 @@ import torch
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.certification.process import kernel_session
 from generator.evaluation.conditions.ask import ask
-from generator.evaluation.conditions.asking import Asking, Skipped
+from generator.evaluation.conditions.asking import Asking, ConditionSkipped
 from generator.evaluation.conditions.condition import SKIPPED, Condition
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.session import Allowed, Session
@@ -83,7 +83,7 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
             for one in asking.cases(2):
                 asking.called(one)
             return {"conditions": {name: ask(asking, name).as_dict() for name in names}}
-    except Skipped as skipped:
+    except ConditionSkipped as skipped:
         return _all(names, str(skipped))
     except Refused as refused:
         return _all(names, f"an ordinary call is not right: {refused}")

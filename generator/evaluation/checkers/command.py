@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.checkers.posing import Judged, Planted, Run, called
+from generator.evaluation.checkers.posing import Planted, PosedRounds, Run, called
 from generator.evaluation.rounds import Round
 from generator.execution import processes
 from generator.execution.outcome import CannotRun
@@ -25,7 +25,7 @@ _SECONDS = 300.0
 _SHORT = 200
 
 
-def judged(planted: Planted, command: str) -> Judged:
+def judged(planted: Planted, command: str) -> PosedRounds:
     """Return which defects pass a command in all small cases of a definition.
 
     The command gets a folder as its last argument: `question.json` names the
@@ -44,7 +44,7 @@ def judged(planted: Planted, command: str) -> Judged:
             passes = _answer(command, folder, len(names)) if names else []
         left = {names[place]: left[names[place]] for place in passes}
         rounds += 1
-    return Judged(rounds, tuple(left), "" if cases else "it has no small case")
+    return PosedRounds(rounds, tuple(left), "" if cases else "it has no small case")
 
 
 def _written(

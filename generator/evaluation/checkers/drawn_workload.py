@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.evaluation.checkers.drawing import flashinfer_bench
 from generator.rules.subjects import declared_definition
 from kernel_judge.inputs.domain import into
@@ -25,7 +25,7 @@ _SEED = 42
 
 
 def drawn_inputs(
-    definition: Definition,
+    definition: LoadedDefinition,
     workload: Mapping[str, Any],
     dataset: Path,
     *,
@@ -57,7 +57,7 @@ def drawn_inputs(
 
 
 def not_finite(
-    definition: Definition,
+    definition: LoadedDefinition,
     workload: Mapping[str, Any],
     dataset: Path,
     *,

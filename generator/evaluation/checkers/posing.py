@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition as Loaded
+from generator.dataset.definition import LoadedDefinition
 from generator.evaluation.checkers.checker import Checker
 from generator.evaluation.rounds import Round
 from generator.execution.process_limits import TimeIsUp, time_limit
@@ -34,7 +34,7 @@ _SEED, _SECONDS = 42, 60.0
 
 
 @dataclass(frozen=True)
-class Judged:
+class PosedRounds:
     """What passes a checker in all of its rounds; `why` says why none was posed."""
 
     rounds: int = 0
@@ -49,7 +49,7 @@ class Planted:
     `axes` are those that are shorter than declared: its workloads are too large.
     """
 
-    definition: Loaded
+    definition: LoadedDefinition
     subject: Subject
     run: Run
     defects: Sequence[DomainMutant]
@@ -59,7 +59,10 @@ class Planted:
 
     @classmethod
     def of(
-        cls, definition: Loaded, workloads: Sequence[Mapping[str, Any]], dataset: Path
+        cls,
+        definition: LoadedDefinition,
+        workloads: Sequence[Mapping[str, Any]],
+        dataset: Path,
     ) -> Planted:
         """Plant the defects: on shorter axes where no workload fits."""
         subject, axes = subject_of(definition), dict[str, int]()
@@ -84,14 +87,14 @@ class Planted:
         return {defect.name: defect.wrap(self.run) for defect in self.defects}
 
 
-def judged(planted: Planted, checker: Checker) -> Judged:
+def judged(planted: Planted, checker: Checker) -> PosedRounds:
     """Return which defects pass a checker's rule in all rounds of all workloads."""
     known = planted.subject.definition
     why = checker.obstacle(known)
     if not why and not planted.workloads:
         why = f"no workload of up to {_MOST_BYTES >> 20} MiB"
     if why:
-        return Judged(why=why)
+        return PosedRounds(why=why)
     right = checker.formula(known)
     left, rounds = planted.by_name(), 0
     for given in _inputs(planted, checker):
@@ -99,16 +102,16 @@ def judged(planted: Planted, checker: Checker) -> Judged:
             expected = called(planted.run, given)
         except Exception as error:  # noqa: BLE001 - of values that it does not expect
             said = one_line(f"{type(error).__name__}: {error}", 120)
-            return Judged(why=f"the reference raises on its inputs: {said}")
+            return PosedRounds(why=f"the reference raises on its inputs: {said}")
         if not expected:
-            return Judged(why="it compares what is returned, and nothing is")
+            return PosedRounds(why="it compares what is returned, and nothing is")
         if not right(expected, expected):
-            return Judged(why="it refuses the reference's own answer")
+            return PosedRounds(why="it refuses the reference's own answer")
         left = {
             n: run for n, run in left.items() if _passes(run, given, expected, right)
         }
         rounds += 1
-    return Judged(rounds, tuple(left))
+    return PosedRounds(rounds, tuple(left))
 
 
 def called(run: Run, given: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from generator.evaluation.checkers.names import NAMES
-from generator.evaluation.checkers.result import Checked
+from generator.evaluation.checkers.result import CheckedDefects
 from generator.problems.messages import plural
 from generator.reports.report import (
     Conclusion,
@@ -64,7 +64,9 @@ def family(defect: str) -> str:
     return next(found, _OTHER)
 
 
-def checkers_report(found: Sequence[Checked], *, is_page: bool = False) -> Report:
+def checkers_report(
+    found: Sequence[CheckedDefects], *, is_page: bool = False
+) -> Report:
     """Return the report; it failed where nothing could be asked about a definition."""
     names = list(dict.fromkeys(name for one in found for name in one.checkers))
     titles = [_shown(name) for name in names]
@@ -119,7 +121,7 @@ def checkers_report(found: Sequence[Checked], *, is_page: bool = False) -> Repor
     )
 
 
-def _families(found: Sequence[Checked], names: Sequence[str]) -> Table:
+def _families(found: Sequence[CheckedDefects], names: Sequence[str]) -> Table:
     asked, passing = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for one in found:
         for name, judged in one.checkers.items():
@@ -137,7 +139,7 @@ def _families(found: Sequence[Checked], names: Sequence[str]) -> Table:
     return Table([*rows, Row(totals)], ("defects", *titles), words=("defects",))
 
 
-def _totals(found: Sequence[Checked], names: Sequence[str]) -> list[str]:
+def _totals(found: Sequence[CheckedDefects], names: Sequence[str]) -> list[str]:
     cells = []
     for name in names:
         judged = [(one, one.checkers[name]) for one in found if name in one.checkers]
@@ -146,7 +148,7 @@ def _totals(found: Sequence[Checked], names: Sequence[str]) -> list[str]:
     return cells
 
 
-def _definition(one: Checked, names: Sequence[str]) -> Row:
+def _definition(one: CheckedDefects, names: Sequence[str]) -> Row:
     cells = []
     for name in names:
         judged = one.checkers.get(name)
@@ -157,7 +159,7 @@ def _definition(one: Checked, names: Sequence[str]) -> Row:
     return Row((*about, *cells), status, one.error)
 
 
-def _passing(found: Sequence[Checked]) -> list[Row]:
+def _passing(found: Sequence[CheckedDefects]) -> list[Row]:
     return [
         Row((Quoted(one.definition), _shown(name), ", ".join(judged.passes)))
         for one in found
@@ -166,7 +168,7 @@ def _passing(found: Sequence[Checked]) -> list[Row]:
     ]
 
 
-def _left_out(found: Sequence[Checked]) -> list[Row]:
+def _left_out(found: Sequence[CheckedDefects]) -> list[Row]:
     rows = [
         Row((Quoted(one.definition), _shown(name), judged.why))
         for one in found
@@ -183,7 +185,7 @@ def _left_out(found: Sequence[Checked]) -> list[Row]:
     ]
 
 
-def _lengths(one: Checked) -> str:
+def _lengths(one: CheckedDefects) -> str:
     return ", ".join(f"{axis} = {length}" for axis, length in one.reduced.items())
 
 

@@ -15,7 +15,7 @@ from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent, is_file, read_text
 from generator.dataset.lock import locked
 from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
-from generator.evaluation.checkers.posing import Judged
+from generator.evaluation.checkers.posing import PosedRounds
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
 from generator.problems import Failure
@@ -28,7 +28,7 @@ _FIX = "Take the file from git, or delete it and run trace-dataset audit --check
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDefects:
     """A definition's defects, and of each checker which of them pass.
 
     `reduced` are axes that were shorter than declared. `error` says why nothing was
@@ -39,28 +39,30 @@ class Checked:
     op_type: str
     path: str
     defects: Sequence[str] = ()
-    checkers: Mapping[str, Judged] = field(default_factory=dict)
+    checkers: Mapping[str, PosedRounds] = field(default_factory=dict)
     reduced: Mapping[str, int] = field(default_factory=dict)
     key: str = ""
     seconds: float = 0.0
     error: str = ""
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Checked:
+    def from_dict(cls, value: Mapping[str, Any]) -> CheckedDefects:
         """Return the result of JSON values. Raises KeyError, TypeError."""
-        found = {name: Judged(**told) for name, told in value["checkers"].items()}
+        found = {name: PosedRounds(**told) for name, told in value["checkers"].items()}
         return cls(**{**value, "checkers": found})
 
 
-def checkers_task(dataset: Path, checkers: Sequence[str]) -> DefinitionTask[Checked]:
+def checkers_task(
+    dataset: Path, checkers: Sequence[str]
+) -> DefinitionTask[CheckedDefects]:
     """Return the task that asks checkers, by name or command, about definitions."""
 
-    def failed(file: DatasetFile, outcome: Outcome) -> Checked:
-        return Checked(file.name, file.op_type, file.path, error=outcome.why)
+    def failed(file: DatasetFile, outcome: Outcome) -> CheckedDefects:
+        return CheckedDefects(file.name, file.op_type, file.path, error=outcome.why)
 
     arguments = {"checkers": list(checkers)}
     parts = ("definitions", "workloads", "blob/workloads")
-    made = Checked.from_dict
+    made = CheckedDefects.from_dict
     return DefinitionTask(
         _WORK, _SECONDS, dataset, arguments, None, made, failed, parts
     )
@@ -81,13 +83,13 @@ def kept(dataset: Path) -> dict[str, Any]:
     return read
 
 
-def known(dataset: Path) -> list[Checked]:
+def known(dataset: Path) -> list[CheckedDefects]:
     """Return what is kept; of a definition that is another by now only that it is."""
     values = kept(dataset)
     return [
         found
         if _basis(dataset, found.path) == values[found.definition]["sha256"]
-        else Checked(found.definition, found.op_type, found.path, error=_STALE)
+        else CheckedDefects(found.definition, found.op_type, found.path, error=_STALE)
         for found in results(list(values.values()))
     ]
 
@@ -96,15 +98,16 @@ def _basis(dataset: Path, path: str) -> str:
     return basis_in(dataset, path) if is_file(dataset, path) else ""
 
 
-def results(values: Sequence[Mapping[str, Any]]) -> list[Checked]:
+def results(values: Sequence[Mapping[str, Any]]) -> list[CheckedDefects]:
     """Return what is kept as results. Raises KeyError, TypeError."""
     names = ("definition", "op_type", "path", "defects", "checkers", "reduced")
     return [
-        Checked.from_dict({name: value[name] for name in names}) for value in values
+        CheckedDefects.from_dict({name: value[name] for name in names})
+        for value in values
     ]
 
 
-def record(dataset: Path, found: Sequence[Checked]) -> None:
+def record(dataset: Path, found: Sequence[CheckedDefects]) -> None:
     """Add results to the dataset's record; checkers that were not asked stay."""
     with locked(dataset):
         values = kept(dataset)

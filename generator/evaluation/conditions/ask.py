@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from generator.evaluation.conditions.asking import Asking, Skipped
+from generator.evaluation.conditions.asking import Asking, ConditionSkipped
 from generator.evaluation.conditions.batch import batch
 from generator.evaluation.conditions.calls import compiled, stream, strided
 from generator.evaluation.conditions.condition import (
@@ -53,7 +53,7 @@ def ask(asking: Asking, name: str) -> Condition:
     try:
         asking.mend()
         return _CONDITIONS[name](asking)
-    except Skipped as skipped:
+    except ConditionSkipped as skipped:
         return Condition(SKIPPED, str(skipped))
     except Refused as refused:
         return asking.verdict(refused)

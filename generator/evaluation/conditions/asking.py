@@ -13,7 +13,7 @@ import torch
 from generator.evaluation.arena import Slices
 from generator.evaluation.conditions.condition import BROKEN, UNSUPPORTED, Condition
 from generator.evaluation.judge import Judge
-from generator.evaluation.rounds import Asked, Round
+from generator.evaluation.rounds import EvaluationRounds, Round
 from generator.evaluation.session import Session
 from generator.evaluation.verdict import Refused
 from kernel_judge.inputs.memory import tensor_bytes
@@ -23,7 +23,7 @@ _MOST_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}
 _SEEDS = 2**31
 
 
-class Skipped(Exception):
+class ConditionSkipped(Exception):
     """Say why a condition can't be asked of a definition, or here."""
 
 
@@ -36,7 +36,7 @@ class Asking:
     """
 
     session: Session
-    asked: Asked
+    asked: EvaluationRounds
     device: torch.device
     passes_outputs: bool
     secret: int
@@ -83,7 +83,9 @@ class Asking:
         found = [one for one in rounds if _is_small(one, most)]
         if not found:
             limit = f"{most >> 20} MiB"
-            raise Skipped(f"each of its cases is empty, or larger than {limit}")
+            raise ConditionSkipped(
+                f"each of its cases is empty, or larger than {limit}"
+            )
         return self.draw.sample(found, min(count, len(found)))
 
     def small_cases(self, count: int) -> list[Round]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from generator.evaluation.arena import Layout
-from generator.evaluation.conditions.asking import Asking, Skipped
+from generator.evaluation.conditions.asking import Asking, ConditionSkipped
 from generator.evaluation.conditions.condition import HOLDS, UNSUPPORTED, Condition
 from generator.evaluation.conditions.graphs import DONE, OPEN
 from generator.evaluation.judge import Judge
@@ -70,7 +70,7 @@ def _captured(asking: Asking, one: Round, mode: str, slot: int, count: int) -> b
     # lengths that a case draws make other shapes: those are another graph's
     rounds = [r for r in rounds if _has_layout(r, layout)]
     if not rounds:
-        raise Skipped("each draw of its values has lengths of its own")
+        raise ConditionSkipped("each draw of its values has lengths of its own")
     gate = session.slot(_GATE, _GATE_BYTES)
     gate.memory.zero_()
     seed = asking.draw.randrange(2**31)

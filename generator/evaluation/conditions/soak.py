@@ -45,7 +45,7 @@ def soak(asking: Asking) -> Condition:
                 grown = samples[-1]["bytes"] - samples[0]["bytes"]
                 if grown > _MOST_BYTES:
                     break
-        state = State.of(asking.session.state())
+        state = ProcessState.of(asking.session.state())
     except Refused as refused:
         if refused.verdict not in (RUNTIME_ERROR, TIMEOUT):
             raise
@@ -71,7 +71,7 @@ def _sample(asking: Asking, calls: int) -> Sample:
     """Return what is used after so many calls, by what it is."""
     found = {"calls": calls, **asking.session.keeper.used()}
     if asking.device.type == "cuda":
-        state = State.of(asking.session.state())
+        state = ProcessState.of(asking.session.state())
         found["bytes that torch has of the GPU"] = state.allocated
         free, _ = torch.cuda.mem_get_info()
         found["bytes that the driver lacks"] = -free
@@ -104,7 +104,7 @@ def growth(samples: Sequence[Sample]) -> str:
 
 
 @dataclass(frozen=True)
-class State:
+class ProcessState:
     """What a process says of itself: what it changed in torch, and its memory.
 
     `changed` has in words what is no more as it was. `draws` is whether the last call
@@ -116,7 +116,7 @@ class State:
     allocated: int
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> State:
+    def of(cls, answer: Mapping[str, Any]) -> ProcessState:
         """Return the state that an answer has. Raises Refused for what is none."""
         changed, draws = answer.get("changed"), answer.get("draws")
         allocated = answer.get("allocated", 0)

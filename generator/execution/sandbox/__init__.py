@@ -4,16 +4,16 @@ from generator.execution.sandbox.cuda import missing as no_cuda
 from generator.execution.sandbox.machine import refusal, run_confined, warnings
 from generator.execution.sandbox.supervise import (
     CUDA_LIMITS,
+    CommandOutcome,
     Limits,
-    Outcome,
     read_result,
 )
 from generator.execution.sandbox.system_calls import call_filter
 
 __all__ = [
     "CUDA_LIMITS",
+    "CommandOutcome",
     "Limits",
-    "Outcome",
     "call_filter",
     "no_cuda",
     "read_result",

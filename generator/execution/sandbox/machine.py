@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from generator.execution.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from generator.execution.sandbox.supervise import Command, Limits, Outcome, run
+from generator.execution.sandbox.supervise import Command, CommandOutcome, Limits, run
 from generator.execution.sandbox.system_calls import lacks_filter
 from generator.problems.messages import one_line
 
@@ -40,7 +40,7 @@ def run_confined(
     stop: threading.Event | None = None,
     nests: bool = False,
     is_first: bool = False,
-) -> Outcome:
+) -> CommandOutcome:
     """Run a command in bubblewrap; never raises for what it does.
 
     It sees the interpreter, the system's libraries and `read_only`, writes only to files
@@ -54,7 +54,7 @@ def run_confined(
     """
     found = find_bubblewrap()
     if isinstance(found, str):
-        return Outcome("not started", detail=found)
+        return CommandOutcome("not started", detail=found)
     asked = Command(
         command,
         read_only,
@@ -71,7 +71,7 @@ def run_confined(
     try:
         return run(found, asked, stop)
     except OSError as error:
-        return Outcome("not started", detail=str(error))
+        return CommandOutcome("not started", detail=str(error))
 
 
 def refusal() -> str | None:

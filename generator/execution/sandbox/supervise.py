@@ -67,7 +67,7 @@ CUDA_LIMITS = Limits(3600.0, 3600, 64 << 30, 4096, 4096, 4 << 30, 16 << 30)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandOutcome:
     """How a confined command ended, and what it said.
 
     `status` is `exited`, `killed` by a signal, `limit` or `not started`; `detail` says
@@ -111,7 +111,7 @@ class Command:
 
 def run(
     bubblewrap: Bubblewrap, command: Command, stop: threading.Event | None = None
-) -> Outcome:
+) -> CommandOutcome:
     """Run a command in a `bubblewrap`. Raises OSError where no file can be made."""
     limits = command.limits
     user = bubblewrap.user()
@@ -170,7 +170,7 @@ def run(
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            return Outcome("not started", detail=str(error))
+            return CommandOutcome("not started", detail=str(error))
         finally:
             for descriptor in passed:
                 os.close(descriptor)
@@ -179,13 +179,15 @@ def run(
         (out, cut), (err, also) = (_captured(s, limits.output_bytes) for s in streams)
     ended: int | None = said.get("exit-code")
     if "not-started" in said or (ended is None and limit is None):
-        return Outcome("not started", detail=said.get("not-started") or err.strip())
+        return CommandOutcome(
+            "not started", detail=said.get("not-started") or err.strip()
+        )
     number = ended - 128 if ended is not None and ended > 128 else None
     if number in (signal.SIGXCPU, signal.SIGXFSZ):
         limit = limit or ("cpu time" if number == signal.SIGXCPU else "file size")
     kind = "limit" if limit else "exited" if number is None else "killed"
     code = ended if kind == "exited" else None
-    return Outcome(kind, code, number, limit, out, err, cut or also, seconds)
+    return CommandOutcome(kind, code, number, limit, out, err, cut or also, seconds)
 
 
 def rlimits(limits: Limits, *, addresses: bool) -> dict[str, int]:

@@ -13,11 +13,11 @@ from generator.mutation.generic import (
     precision,
     statements,
 )
-from generator.mutation.generic.code import Code, Edit
+from generator.mutation.generic.code import Edit, SourceCode
 from generator.mutation.mutant import Mutant
 from generator.problems.messages import one_line
 
-OPERATORS: tuple[Callable[[Code], Iterator[Edit]], ...] = (
+OPERATORS: tuple[Callable[[SourceCode], Iterator[Edit]], ...] = (
     constants.numbers,
     constants.flags,
     constants.axes,
@@ -51,7 +51,7 @@ def generic_mutants(source: str) -> tuple[Mutant, ...]:
     Edits that give the same tree are one mutant; an edit that leaves the tree as it is
     gives none. Raises SyntaxError or ValueError if `source` is not Python.
     """
-    code = Code.parse(source)
+    code = SourceCode.parse(source)
     edits = [edit for operator in OPERATORS for edit in operator(code)]
     edits.sort(key=lambda edit: (edit.node.lineno, edit.node.col_offset))
     seen = {ast.dump(code.tree)}
@@ -65,7 +65,7 @@ def generic_mutants(source: str) -> tuple[Mutant, ...]:
     return tuple(mutants)
 
 
-def _mutant(code: Code, edit: Edit, changed: str) -> Mutant:
+def _mutant(code: SourceCode, edit: Edit, changed: str) -> Mutant:
     line, column = edit.node.lineno, edit.node.col_offset
     old = _short(code.text_of(edit.node))
     new = _short(edit.text)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from generator.mutation.generic.code import Code, Edit, rewritten, written
+from generator.mutation.generic.code import Edit, SourceCode, rewritten, written
 
 _MODULES = ("torch", "math", "np", "numpy", "F", "nn", "functional", "linalg")
 # these return something else than a changed tensor: without them the mutant only raises
@@ -58,7 +58,7 @@ _MASKED = ("masked_fill", "masked_fill_")
 _EQUATION = re.compile(r"(\w+),(\w+)->(\w+)")
 
 
-def dropped(code: Code) -> Iterator[Edit]:
+def dropped(code: SourceCode) -> Iterator[Edit]:
     """Yield `x` for `x.exp()` and `torch.exp(x)`."""
     for node in code.find(ast.Call):
         function = node.func
@@ -70,7 +70,7 @@ def dropped(code: Code) -> Iterator[Edit]:
             yield Edit("dropped", node, written(node.args[0]))
 
 
-def transposes(code: Code) -> Iterator[Edit]:
+def transposes(code: SourceCode) -> Iterator[Edit]:
     """Yield matrices without their transposition, and swapped letters of an einsum."""
     for node in code.find(ast.Attribute):
         if node.attr in _TRANSPOSED and isinstance(node.ctx, ast.Load):
@@ -86,7 +86,7 @@ def transposes(code: Code) -> Iterator[Edit]:
                 yield Edit("transpose", node, text)
 
 
-def functions(code: Code) -> Iterator[Edit]:
+def functions(code: SourceCode) -> Iterator[Edit]:
     """Yield a similar function, `log2` for `log`."""
     for node in code.find(ast.Call):
         function = node.func
@@ -100,7 +100,7 @@ def functions(code: Code) -> Iterator[Edit]:
             yield Edit("function", node, text)
 
 
-def orders(code: Code) -> Iterator[Edit]:
+def orders(code: SourceCode) -> Iterator[Edit]:
     """Yield sort and topk in the opposite order."""
     for node in code.find(ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -113,7 +113,7 @@ def orders(code: Code) -> Iterator[Edit]:
         yield Edit("order", node, text)
 
 
-def masks(code: Code) -> Iterator[Edit]:
+def masks(code: SourceCode) -> Iterator[Edit]:
     """Yield masked_fill with the mask inverted, and with 0 as the value."""
     for node in code.find(ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -126,7 +126,7 @@ def masks(code: Code) -> Iterator[Edit]:
                 yield Edit("mask", node, rewritten(node, args=args))
 
 
-def arguments(code: Code) -> Iterator[Edit]:
+def arguments(code: SourceCode) -> Iterator[Edit]:
     """Yield swapped neighbours in argument lists and tuples."""
     for node in code.find(ast.Call):
         function = node.func

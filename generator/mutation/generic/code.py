@@ -24,7 +24,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Code:
+class SourceCode:
     """A source and the nodes of its computation, in the order of the source."""
 
     source: str
@@ -32,7 +32,7 @@ class Code:
     nodes: tuple[ast.AST, ...]
 
     @classmethod
-    def parse(cls, source: str) -> Code:
+    def parse(cls, source: str) -> SourceCode:
         """Parse a source. Raises SyntaxError or ValueError if it is not Python."""
         tree = ast.parse(source)
         return cls(source, tree, tuple(_computation(tree)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from generator.mutation.generic.code import Code, Edit
+from generator.mutation.generic.code import Edit, SourceCode
 
 # a smaller number is an eps, which keeps a root or a quotient finite
 _SMALL = 1e-2
@@ -14,7 +14,7 @@ _BLOCK = 16
 _AXES = ("dim", "axis", "dims")
 
 
-def numbers(code: Code) -> Iterator[Edit]:
+def numbers(code: SourceCode) -> Iterator[Edit]:
     """Yield an eps ten times as large, other fractions doubled, integers off by one."""
     axes = {id(part) for node in axis_values(code) for part in ast.walk(node)}
     for node in code.find(ast.Constant):
@@ -38,14 +38,14 @@ def _enlarged(value: float) -> float:
     return float(f"{value * 10:.6g}") if 0 < value < _SMALL else value * 2
 
 
-def flags(code: Code) -> Iterator[Edit]:
+def flags(code: SourceCode) -> Iterator[Edit]:
     """Yield keepdim, descending and other flags inverted."""
     for node in code.find(ast.Constant):
         if isinstance(node.value, bool):
             yield Edit("flag", node, repr(not node.value))
 
 
-def axes(code: Code) -> Iterator[Edit]:
+def axes(code: SourceCode) -> Iterator[Edit]:
     """Yield the neighbours of an axis, and the first axis for a negative one."""
     for node in axis_values(code):
         axis = ast.literal_eval(node)
@@ -54,7 +54,7 @@ def axes(code: Code) -> Iterator[Edit]:
             yield Edit("axis", node, repr(other))
 
 
-def axis_values(code: Code) -> Iterator[ast.expr]:
+def axis_values(code: SourceCode) -> Iterator[ast.expr]:
     """Yield the integer values of `dim=`, `axis=` and `dims=`, with their sign."""
     for keyword in code.find(ast.keyword):
         value = keyword.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from generator.mutation.generic.code import Code, Edit, rewritten, written
+from generator.mutation.generic.code import Edit, SourceCode, rewritten, written
 from generator.mutation.generic.constants import axis_values
 
 _OTHER: Mapping[type[ast.operator], type[ast.operator]] = {
@@ -39,7 +39,7 @@ _COMPARED: Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 }
 
 
-def binary(code: Code) -> Iterator[Edit]:
+def binary(code: SourceCode) -> Iterator[Edit]:
     """Yield the opposite of each binary operator, also in `x += y`."""
     for node in code.find(ast.BinOp, ast.AugAssign):
         other = _OTHER.get(type(node.op))
@@ -47,7 +47,7 @@ def binary(code: Code) -> Iterator[Edit]:
             yield Edit("operator", node, rewritten(node, op=other()))
 
 
-def comparisons(code: Code) -> Iterator[Edit]:
+def comparisons(code: SourceCode) -> Iterator[Edit]:
     """Yield `<=` for `<`, and the negation, which inverts a mask."""
     for node in code.find(ast.Compare):
         for place, operator in enumerate(node.ops):
@@ -56,7 +56,7 @@ def comparisons(code: Code) -> Iterator[Edit]:
                 yield Edit("comparison", node, rewritten(node, ops=ops))
 
 
-def logic(code: Code) -> Iterator[Edit]:
+def logic(code: SourceCode) -> Iterator[Edit]:
     """Yield `or` for `and`, and operands without their `-`, `~` or `not`."""
     for node in code.find(ast.BoolOp):
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
@@ -67,7 +67,7 @@ def logic(code: Code) -> Iterator[Edit]:
             yield Edit("sign", node, written(node.operand))
 
 
-def sides(code: Code) -> Iterator[Edit]:
+def sides(code: SourceCode) -> Iterator[Edit]:
     """Yield `b - a` for `a - b`, for operators that do not commute."""
     for node in code.find(ast.BinOp):
         if isinstance(node.op, _ONE_WAY):
@@ -75,7 +75,7 @@ def sides(code: Code) -> Iterator[Edit]:
             yield Edit("swapped", node, text)
 
 
-def terms(code: Code) -> Iterator[Edit]:
+def terms(code: SourceCode) -> Iterator[Edit]:
     """Yield one operand for `a + b`: a forgotten bias, scale or subtracted maximum."""
     for node in code.find(ast.BinOp):
         yield Edit("dropped", node, written(node.left))

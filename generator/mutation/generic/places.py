@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from generator.mutation.generic.code import Code, Edit, rewritten, written
+from generator.mutation.generic.code import Edit, SourceCode, rewritten, written
 
 _RANGES = ("range", "arange")
 
 
-def slices(code: Code) -> Iterator[Edit]:
+def slices(code: SourceCode) -> Iterator[Edit]:
     """Yield slices that begin one later, or end one earlier or later."""
     for node in code.find(ast.Slice):
         lower, upper = node.lower, node.upper
@@ -26,7 +26,7 @@ def slices(code: Code) -> Iterator[Edit]:
             yield Edit("slice", node, rewritten(node, upper=_moved(upper, step)))
 
 
-def ranges(code: Code) -> Iterator[Edit]:
+def ranges(code: SourceCode) -> Iterator[Edit]:
     """Yield ranges that begin one later or end one earlier, and arange shifted by one."""
     for node in code.find(ast.Call):
         function = node.func
@@ -46,7 +46,7 @@ def ranges(code: Code) -> Iterator[Edit]:
             yield Edit("range", node, written(_moved(node, 1)))
 
 
-def indices(code: Code) -> Iterator[Edit]:
+def indices(code: SourceCode) -> Iterator[Edit]:
     """Yield `x[i - 1]` for `x[i]`, for names and sums.
 
     At the first place this reads the last one, so that no exception reveals it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from generator.mutation.generic.code import Code, Edit, written
+from generator.mutation.generic.code import Edit, SourceCode, written
 
 _WIDE = ("float", "double")
 _WIDE_NAMES = ("float32", "float64", "float", "double")
@@ -13,7 +13,7 @@ _WIDE_NAMES = ("float32", "float64", "float", "double")
 _ACCUMULATES = ("sum", "mean", "cumsum", "einsum", "matmul", "bmm", "softmax")
 
 
-def casts(code: Code) -> Iterator[Edit]:
+def casts(code: SourceCode) -> Iterator[Edit]:
     """Yield casts to float32 of values that are first rounded to bfloat16."""
     for node in code.find(ast.Call):
         if not isinstance(node.func, ast.Attribute):
@@ -29,7 +29,7 @@ def casts(code: Code) -> Iterator[Edit]:
             yield Edit("precision", node, written(wide))
 
 
-def sums(code: Code) -> Iterator[Edit]:
+def sums(code: SourceCode) -> Iterator[Edit]:
     """Yield sums and matrix products rounded to bfloat16."""
     for node in code.find(ast.BinOp, ast.Call):
         if isinstance(node, ast.BinOp):
@@ -44,7 +44,7 @@ def sums(code: Code) -> Iterator[Edit]:
             yield Edit("precision", node, written(rounded))
 
 
-def dtypes(code: Code) -> Iterator[Edit]:
+def dtypes(code: SourceCode) -> Iterator[Edit]:
     """Yield bfloat16 for `dtype=torch.float32` and the like."""
     for node in code.find(ast.keyword):
         if node.arg == "dtype" and _is_wide(node.value):

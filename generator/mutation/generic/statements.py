@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from generator.mutation.generic.code import Code, Edit
+from generator.mutation.generic.code import Edit, SourceCode
 
 
-def left_out(code: Code) -> Iterator[Edit]:
+def left_out(code: SourceCode) -> Iterator[Edit]:
     """Yield `pass` for a statement.
 
     Except for the first assignment of a name: the mutant would only raise NameError.
@@ -26,14 +26,14 @@ def left_out(code: Code) -> Iterator[Edit]:
             yield Edit("statement", node, "pass")
 
 
-def accumulations(code: Code) -> Iterator[Edit]:
+def accumulations(code: SourceCode) -> Iterator[Edit]:
     """Yield `x = y` for `x += y`."""
     for node in code.find(ast.AugAssign):
         assigned = ast.Assign([node.target], node.value, lineno=node.lineno)
         yield Edit("statement", node, ast.unparse(assigned))
 
 
-def conditions(code: Code) -> Iterator[Edit]:
+def conditions(code: SourceCode) -> Iterator[Edit]:
     """Yield True and False for conditions; endless loops are among the mutants."""
     for node in code.find(ast.If, ast.While, ast.IfExp):
         for value in (True, False):

@@ -41,7 +41,7 @@ def measured(
     output of the same elements. Returns None if no expected element is finite and not
     zero.
     """
-    of_all = _Sums()
+    of_all = _ShareSums()
     size = _CHUNK if tolerance.hit_ratio >= 1.0 else max(actual.numel(), 1)
     flat = [actual.reshape(-1), expected.reshape(-1)]
     flat += [] if exact is None else [exact.reshape(-1)]
@@ -76,7 +76,7 @@ def measured(
 
 
 @dataclass
-class _Sums:
+class _ShareSums:
     """Sum squares, and keep the largest shares, over chunks that fit a CPU cache.
 
     Sums of squares of the exact output, of one rounding of it, and of its distance to

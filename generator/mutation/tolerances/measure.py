@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.mutation.tolerances.floor import measured
 from generator.mutation.tolerances.result import (
     EXACTLY,
@@ -57,7 +57,7 @@ class _Found:
 
 
 def measure(
-    definition: Definition,
+    definition: LoadedDefinition,
     path: str,
     recordings: Path,
     tolerance: float | None = None,
@@ -107,7 +107,7 @@ def measure(
 
 
 def _go_through(
-    definition: Definition,
+    definition: LoadedDefinition,
     subject: Subject,
     found: _Found,
     recordings: Path | None,
@@ -142,7 +142,7 @@ def _go_through(
 
 
 def _measure(
-    definition: Definition,
+    definition: LoadedDefinition,
     subject: Subject,
     case: Case,
     found: _Found,
@@ -239,7 +239,9 @@ def _codes(
     return torch.where(is_expected[0] | is_expected[1], expected.double(), codes)
 
 
-def _rows(definition: Definition, subject: Subject, found: _Found) -> list[SourceFloor]:
+def _rows(
+    definition: LoadedDefinition, subject: Subject, found: _Found
+) -> list[SourceFloor]:
     specs = subject.specs
 
     def row(name: str, source: str, **more: Any) -> SourceFloor:

@@ -29,10 +29,10 @@ from generator.review.audit.pull_request import (
     replacing,
     together,
 )
-from generator.review.audit.subject import EVIDENCE, Files, Subject, evidence
+from generator.review.audit.subject import EVIDENCE, AuditedDataset, Files, evidence
 from generator.review.findings import CLAIM, REMOVED, UNKNOWN_PATH
 from generator.review.points import AT_WORKLOADS
-from generator.review.review import NOT_RUN, Asked
+from generator.review.review import NOT_RUN, ReviewRequest
 
 _NOTHING_SURVIVED = {
     "counts": {"caught": 41, "equivalent": 2, "survived": 0, "timed out": 0},
@@ -44,7 +44,7 @@ commented = editing(
     FIRST, lambda value: value.update(reference=f"{value['reference']}# anew\n")
 )
 described = editing(FIRST, lambda value: value.update(description="In other words."))
-TRUSTED = Asked(trust_evidence=True)
+TRUSTED = ReviewRequest(trust_evidence=True)
 
 
 def of_claims() -> Iterator[PullRequest]:
@@ -198,21 +198,21 @@ def of_claims() -> Iterator[PullRequest]:
     )
 
 
-def _foretold(found: dict[str, Any], made: Subject) -> None:
+def _foretold(found: dict[str, Any], made: AuditedDataset) -> None:
     found[made.first] = {**found[made.first], "sha256": "ab" * 32}
 
 
-def _of_the_new_text(files: Files, made: Subject) -> None:
+def _of_the_new_text(files: Files, made: AuditedDataset) -> None:
     path = "verification/2026-01-02_audit.json"
     files[path] = evidence(files, made, made.first)
 
 
-def _smaller_errors(found: dict[str, Any], made: Subject) -> None:
+def _smaller_errors(found: dict[str, Any], made: AuditedDataset) -> None:
     for source in found[made.first]["sources"].values():
         source["nmse"] = 0.0
 
 
-def _copied_evidence(files: Files, made: Subject) -> None:
+def _copied_evidence(files: Files, made: AuditedDataset) -> None:
     value = json.loads(evidence(files, made, made.first))
     entries = value["runs"][0]["definitions"]
     value["runs"][0]["definitions"] = {made.third: entries[made.first]}
@@ -220,7 +220,7 @@ def _copied_evidence(files: Files, made: Subject) -> None:
 
 
 def _evidence_of(**machine: str) -> Change:
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         path = "verification/2026-01-02_audit.json"
         files[path] = evidence(files, made, made.third, **machine)
 
@@ -228,7 +228,7 @@ def _evidence_of(**machine: str) -> Change:
 
 
 def _sources_of(source: str, *, verdict: str = "PASSED", cases: int = 5) -> Change:
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         value = json.loads(evidence(files, made, made.third))
         entries = value["runs"][0]["definitions"][made.third]
         entries["sources"] = {source: {"verdict": verdict, "cases": cases}}

@@ -10,7 +10,7 @@ from typing import Any
 from generator.review.audit.bad_claims import TRUSTED
 from generator.review.audit.changes import render
 from generator.review.audit.pull_request import PullRequest, editing, together
-from generator.review.audit.subject import Files, Subject, evidence
+from generator.review.audit.subject import AuditedDataset, Files, evidence
 from generator.review.findings import WEAKER
 
 _NAME = "rmsnorm_h4096"
@@ -40,7 +40,7 @@ def of_constants() -> Iterator[PullRequest]:
     )
 
 
-def _with_norm(files: Files, subject: Subject) -> None:
+def _with_norm(files: Files, subject: AuditedDataset) -> None:
     rows: dict[str, Any] = {"shape": ["batch_size", "hidden_size"], "dtype": "bfloat16"}
     value = {
         "name": _NAME,
@@ -61,5 +61,5 @@ def _with_norm(files: Files, subject: Subject) -> None:
     files[_PATH] = json.dumps(value, indent=2).encode()
 
 
-def _agreed(files: Files, subject: Subject) -> None:
+def _agreed(files: Files, subject: AuditedDataset) -> None:
     files[_EVIDENCE] = evidence(files, replace(subject, op_type="rmsnorm"), _NAME)

@@ -26,7 +26,7 @@ from generator.review.audit.pull_request import (
     replacing,
     together,
 )
-from generator.review.audit.subject import Files, Subject, evidence
+from generator.review.audit.subject import AuditedDataset, Files, evidence
 from generator.review.findings import REMOVED, TWIN, UNRENDERED, WEAKER
 from generator.review.review import NEW_ERROR
 from generator.rules.basis import basis_of_bytes
@@ -181,7 +181,7 @@ def of_definitions() -> Iterator[PullRequest]:
     )
 
 
-def _reads_docstring(files: Files, made: Subject) -> None:
+def _reads_docstring(files: Files, made: AuditedDataset) -> None:
     def edit(value: dict[str, Any]) -> None:
         value["reference"] += (
             "\n\ndef scale():\n    '''first text'''\n    return 1.0\n\n\n"
@@ -191,7 +191,7 @@ def _reads_docstring(files: Files, made: Subject) -> None:
     editing(FIRST, edit)(files, made)
 
 
-def _counts_lines(files: Files, made: Subject) -> None:
+def _counts_lines(files: Files, made: AuditedDataset) -> None:
     def edit(value: dict[str, Any]) -> None:
         value["reference"] += "\n\nLINE = run.__code__.co_firstlineno\n"
 
@@ -216,16 +216,16 @@ def _one_input_less(value: dict[str, Any]) -> None:
     value["inputs"].popitem()
 
 
-def _swapped(files: Files, made: Subject) -> None:
+def _swapped(files: Files, made: AuditedDataset) -> None:
     one, other = made.definition(made.first), made.definition(made.second)
     files[one], files[other] = files[other], files[one]
 
 
-def _renamed(files: Files, made: Subject) -> None:
+def _renamed(files: Files, made: AuditedDataset) -> None:
     renamed(files, made)
 
 
-def _renamed_and_coarser(files: Files, made: Subject) -> None:
+def _renamed_and_coarser(files: Files, made: AuditedDataset) -> None:
     name = renamed(files, made)
     value = json.loads(files[made.definition(name)])
     _coarser(value)
@@ -234,7 +234,7 @@ def _renamed_and_coarser(files: Files, made: Subject) -> None:
     render(files, made)
 
 
-def renamed(files: Files, made: Subject) -> str:
+def renamed(files: Files, made: AuditedDataset) -> str:
     """Move the first definition to another name, and what names it; return the name."""
     name = f"{made.first}_again"
     value = json.loads(files.pop(made.definition(made.first)))
@@ -249,14 +249,14 @@ def renamed(files: Files, made: Subject) -> str:
     return name
 
 
-def renamed_with_all(files: Files, made: Subject) -> None:
+def renamed_with_all(files: Files, made: AuditedDataset) -> None:
     """Move the first definition and its recording to another name, and render."""
     name = renamed(files, made)
     files[made.recording(name)] = files.pop(made.recording(made.first))
     render(files, made)
 
 
-def _twin(files: Files, made: Subject) -> None:
+def _twin(files: Files, made: AuditedDataset) -> None:
     name = f"{made.first}_again"
     value = json.loads(files[made.definition(made.first)])
     files[made.definition(name)] = json.dumps({**value, "name": name}).encode()
@@ -266,11 +266,11 @@ def _twin(files: Files, made: Subject) -> None:
     ).encode()
 
 
-def _unknown_op_type(files: Files, made: Subject) -> None:
+def _unknown_op_type(files: Files, made: AuditedDataset) -> None:
     unknown(files, made)
 
 
-def unknown(files: Files, made: Subject) -> str:
+def unknown(files: Files, made: AuditedDataset) -> str:
     """Add the third definition as one of an op_type that nobody knows; return it."""
     value = json.loads(made.third_files[made.definition(made.third)])
     value["op_type"] = "unheard_of"

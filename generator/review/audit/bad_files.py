@@ -27,7 +27,7 @@ from generator.review.audit.pull_request import (
     replacing,
     together,
 )
-from generator.review.audit.subject import EVIDENCE, TESTS, Files, Subject
+from generator.review.audit.subject import EVIDENCE, TESTS, AuditedDataset, Files
 from generator.review.findings import (
     LINK,
     REFUSED,
@@ -37,7 +37,7 @@ from generator.review.findings import (
     TWIN,
     UNKNOWN_PATH,
 )
-from generator.review.review import Asked
+from generator.review.review import ReviewRequest
 from generator.review.settings import SETTINGS
 from generator.rules.accepted import ACCEPTED
 
@@ -223,13 +223,13 @@ def of_removals() -> Iterator[PullRequest]:
         "gone: the evidence, of an author who is trusted",
         removing(EVIDENCE),
         REMOVED.id,
-        Asked(trust_evidence=True),
+        ReviewRequest(trust_evidence=True),
     )
     yield PullRequest(
         "gone: two files, of which one is accepted",
         together(removing(RECORDING), removing("{traces}")),
         REMOVED.id,
-        Asked(accepted=("removal:traces/",)),
+        ReviewRequest(accepted=("removal:traces/",)),
     )
     yield PullRequest(
         "replaced: the axes of a workload",
@@ -246,7 +246,7 @@ def of_removals() -> Iterator[PullRequest]:
         "gone: one of two traces",
         lambda files, made: files.update({made.traces: _twice(files, made)[1]}),
         REMOVED.id,
-        Asked(trust_evidence=True),
+        ReviewRequest(trust_evidence=True),
         lambda files, made: files.update({made.traces: b"".join(_twice(files, made))}),
     )
     yield PullRequest(
@@ -258,14 +258,14 @@ def of_removals() -> Iterator[PullRequest]:
         "replaced: a failure on record",
         replacing(EVIDENCE, '"FAILED"', '"PASSED"'),
         REWRITTEN.id,
-        Asked(trust_evidence=True),
+        ReviewRequest(trust_evidence=True),
         before=_failed,
     )
     yield PullRequest(
         "replaced: a failed test is off the record",
         runs(lambda found, made: found[made.first].pop("failed")),
         REMOVED.id,
-        Asked(trust_evidence=True),
+        ReviewRequest(trust_evidence=True),
         before=runs(lambda found, made: found[made.first].update(failed=["test_x"])),
     )
     for what, change in {
@@ -276,13 +276,13 @@ def of_removals() -> Iterator[PullRequest]:
             f"gone: {what}, of a definition that is commented anew",
             together(commented, render, change),
             REMOVED.id,
-            Asked(trust_evidence=True),
+            ReviewRequest(trust_evidence=True),
         )
         yield PullRequest(
             f"gone: {what}, of a definition of another name",
             together(renamed_with_all, change),
             REMOVED.id,
-            Asked(trust_evidence=True),
+            ReviewRequest(trust_evidence=True),
             before=together(removing("{solution}"), removing("{traces}")),
         )
     yield PullRequest(
@@ -297,7 +297,7 @@ def of_removals() -> Iterator[PullRequest]:
     )
 
 
-def _failed(files: Files, made: Subject) -> None:
+def _failed(files: Files, made: AuditedDataset) -> None:
     files[EVIDENCE] = files[EVIDENCE].replace(b'"PASSED"', b'"FAILED"', 1)
 
 
@@ -331,6 +331,6 @@ def tensor(content: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header + content
 
 
-def _twice(files: Files, made: Subject) -> list[bytes]:
+def _twice(files: Files, made: AuditedDataset) -> list[bytes]:
     line = files[made.traces].splitlines(keepends=True)[-1]
     return [line, line.replace(b"2026-01-01T", b"2026-01-02T")]

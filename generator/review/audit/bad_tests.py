@@ -15,7 +15,7 @@ from generator.review.audit.pull_request import (
     replacing,
     together,
 )
-from generator.review.audit.subject import TESTS, Files, Subject, rendered
+from generator.review.audit.subject import TESTS, AuditedDataset, Files, rendered
 from generator.review.findings import (
     LINK,
     REMOVED,
@@ -173,13 +173,13 @@ def _edit(old: str, new: str) -> Change:
 
 
 def _appended(text: str) -> Change:
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         files[made.test] += text.encode()
 
     return change
 
 
-def _tolerances(files: Files, made: Subject) -> None:
+def _tolerances(files: Files, made: AuditedDataset) -> None:
     """Make each exponent of a number smaller by four."""
     import re
 
@@ -194,7 +194,7 @@ def _tolerances(files: Files, made: Subject) -> None:
     files[made.test] = looser.encode()
 
 
-def _looser_run(files: Files, made: Subject) -> None:
+def _looser_run(files: Files, made: AuditedDataset) -> None:
     from pathlib import Path
 
     from generator.rendering.generate import generate

@@ -18,8 +18,8 @@ from generator.review.audit.pull_request import (
 from generator.review.audit.subject import (
     EVIDENCE,
     TESTS,
+    AuditedDataset,
     Files,
-    Subject,
     audit,
     evidence,
     rendered,
@@ -34,7 +34,7 @@ RECORDING = "blob/ground_truth/{op}/{1}.safetensors"
 SUMS = f"{TESTS}/SHA256SUMS"
 
 
-def render(files: Files, made: Subject) -> None:
+def render(files: Files, made: AuditedDataset) -> None:
     """Render the tests of all definitions anew, as an honest author does."""
     new = rendered(files)
     for path in [p for p in files if p.startswith(f"{TESTS}/") and p not in new]:
@@ -42,7 +42,7 @@ def render(files: Files, made: Subject) -> None:
     files |= new
 
 
-def sums(files: Files, made: Subject) -> None:
+def sums(files: Files, made: AuditedDataset) -> None:
     """Make SHA256SUMS fit whatever lies there, as a careful forger does."""
     from hashlib import sha256
 
@@ -56,12 +56,12 @@ def forged(old: str, new: str) -> Change:
     return together(replacing("{test}", old, new), sums)
 
 
-def add_third(files: Files, made: Subject) -> None:
+def add_third(files: Files, made: AuditedDataset) -> None:
     """Add the third definition and its workloads."""
     files |= made.third_files
 
 
-def third_with_evidence(files: Files, made: Subject) -> None:
+def third_with_evidence(files: Files, made: AuditedDataset) -> None:
     """Add the third definition with everything that a complete one has."""
     add_third(files, made)
     render(files, made)
@@ -83,7 +83,7 @@ def reference(old: str, new: str) -> Change:
 def with_evidence_after(*changes: Change) -> Change:
     """Return changes, and evidence and audit on what the definitions are then."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         for one in changes:
             one(files, made)
         render(files, made)
@@ -96,7 +96,7 @@ def with_evidence_after(*changes: Change) -> Change:
 def workloads(edit: Any) -> Change:
     """Return a change of the first definition's list of workload lines."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         path = made.workloads(made.first)
         lines = [json.loads(line) for line in files[path].splitlines()]
         found = edit(lines)
@@ -127,12 +127,12 @@ def asking_for(*points: str) -> Change:
     return adding(SETTINGS, f"[points]\nrequired = [{names}]\n")
 
 
-def agreed_at_workloads(files: Files, made: Subject) -> None:
+def agreed_at_workloads(files: Files, made: AuditedDataset) -> None:
     """Let a kernel on record agree at each workload of the first definition."""
     lines = map(json.loads, files[made.workloads(made.first)].splitlines())
     names = [workload_identity(line["workload"]) for line in lines]
 
-    def edit(found: dict[str, Any], made: Subject) -> None:
+    def edit(found: dict[str, Any], made: AuditedDataset) -> None:
         found[made.first]["sources"]["flashinfer"]["compared"] = {"workload": names}
 
     runs(edit)(files, made)
@@ -141,7 +141,7 @@ def agreed_at_workloads(files: Files, made: Subject) -> None:
 def runs(edit: Any) -> Change:
     """Return a change of the definitions that the first run of evidence has."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         value = json.loads(files[EVIDENCE])
         edit(value["runs"][0]["definitions"], made)
         files[EVIDENCE] = json.dumps(value).encode()
@@ -152,7 +152,7 @@ def runs(edit: Any) -> Change:
 def audits(edit: Any) -> Change:
     """Return a change of the entries of audit.json."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         value = json.loads(files[AUDIT])
         edit(value["definitions"], made)
         files[AUDIT] = json.dumps(value).encode()

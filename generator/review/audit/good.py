@@ -37,12 +37,12 @@ from generator.review.audit.pull_request import (
 from generator.review.audit.subject import (
     EVIDENCE,
     TESTS,
+    AuditedDataset,
     Files,
-    Subject,
     audit,
     evidence,
 )
-from generator.review.review import Asked
+from generator.review.review import ReviewRequest
 from generator.review.settings import SETTINGS
 
 
@@ -118,7 +118,7 @@ def _of_definitions() -> Iterator[PullRequest]:
     yield PullRequest(
         "definition: with which nothing can be compared, which is accepted",
         _unknown,
-        asked=Asked(trust_evidence=True, unproven=("{3}",)),
+        asked=ReviewRequest(trust_evidence=True, unproven=("{3}",)),
     )
 
 
@@ -127,7 +127,7 @@ def _of_workloads() -> Iterator[PullRequest]:
     yield PullRequest(
         "workloads: one less, where a kernel agreed at each",
         workloads(lambda lines: lines[:-1]),
-        asked=Asked(accepted=("removal:workloads/",)),
+        asked=ReviewRequest(accepted=("removal:workloads/",)),
         before=together(asking_for("at-workloads"), agreed_at_workloads),
     )
     yield PullRequest("workloads: three more", workloads(more(3)))
@@ -189,14 +189,14 @@ def _of_evidence() -> Iterator[PullRequest]:
     )
 
 
-def _one_trace_more(files: Files, made: Subject) -> None:
+def _one_trace_more(files: Files, made: AuditedDataset) -> None:
     line = files[made.traces]
     files[made.traces] = line + line.replace(b"2026-01-01T", b"2026-01-02T")
 
 
 def _accepted() -> Iterator[PullRequest]:
-    def taking(*paths: str, trusted: bool = False) -> Asked:
-        return Asked(trusted, tuple(f"removal:{path}" for path in paths))
+    def taking(*paths: str, trusted: bool = False) -> ReviewRequest:
+        return ReviewRequest(trusted, tuple(f"removal:{path}" for path in paths))
 
     yield PullRequest(
         "accepted: a recording is gone", removing(RECORDING), asked=taking("blob/")
@@ -226,34 +226,34 @@ def _without_x(value: dict[str, Any]) -> None:
     del value["x"]
 
 
-def _commented(files: Files, made: Subject) -> None:
+def _commented(files: Files, made: AuditedDataset) -> None:
     def edit(value: dict[str, Any]) -> None:
         value["reference"] = "# in float32\n" + value["reference"]
 
     editing(FIRST, edit)(files, made)
 
 
-def _laid_out(files: Files, made: Subject) -> None:
+def _laid_out(files: Files, made: AuditedDataset) -> None:
     path = made.definition(made.first)
     files[path] = json.dumps(json.loads(files[path]), indent=8).encode()
 
 
-def _evidence_first(files: Files, made: Subject) -> None:
+def _evidence_first(files: Files, made: AuditedDataset) -> None:
     with_third = {**files, **made.third_files}
     path = "verification/2026-01-02_audit.json"
     files[path] = evidence(with_third, made, made.third)
 
 
-def _evidence_now(files: Files, made: Subject) -> None:
+def _evidence_now(files: Files, made: AuditedDataset) -> None:
     files[EVIDENCE] = evidence(files, made, made.first, made.second)
 
 
-def _of_another_gpu(files: Files, made: Subject) -> None:
+def _of_another_gpu(files: Files, made: AuditedDataset) -> None:
     path = "verification/2026-01-02_audit.json"
     files[path] = evidence(files, made, made.first, made.second, gpu="another")
 
 
-def _stale_evidence(files: Files, made: Subject) -> None:
+def _stale_evidence(files: Files, made: AuditedDataset) -> None:
     path = made.definition(made.first)
     value = json.loads(files[path])
     value["reference"] += "# of before\n"
@@ -261,7 +261,7 @@ def _stale_evidence(files: Files, made: Subject) -> None:
     files["verification/old.json"] = evidence(other, made, made.first, gpu="old")
 
 
-def _stale_tests(files: Files, made: Subject) -> None:
+def _stale_tests(files: Files, made: AuditedDataset) -> None:
     render(files, made)
     path = made.definition(made.first)
     value = json.loads(files[path])
@@ -271,11 +271,11 @@ def _stale_tests(files: Files, made: Subject) -> None:
     files[AUDIT] = audit(files, made, made.first, made.second)
 
 
-def _unknown(files: Files, made: Subject) -> None:
+def _unknown(files: Files, made: AuditedDataset) -> None:
     unknown(files, made)
 
 
-def _without_first(files: Files, made: Subject) -> None:
+def _without_first(files: Files, made: AuditedDataset) -> None:
     together(
         removing(FIRST),
         removing(LINES),

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from generator.review.audit.subject import Files, Subject
-from generator.review.review import Asked
+from generator.review.audit.subject import AuditedDataset, Files
+from generator.review.review import ReviewRequest
 
-Change = Callable[[Files, Subject], object]
+Change = Callable[[Files, AuditedDataset], object]
 """Changes the files of a side in place."""
 
 
@@ -29,17 +29,17 @@ class PullRequest:
     name: str
     change: Change
     refused_by: str = ""
-    asked: Asked = field(default_factory=Asked)
+    asked: ReviewRequest = field(default_factory=ReviewRequest)
     before: Change | None = None
     modes: Mapping[str, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
 
-    def asked_of(self, made: Subject) -> Asked:
+    def asked_of(self, made: AuditedDataset) -> ReviewRequest:
         """Return what is asked, with the names of the subject put in."""
         names = tuple(_named(name, made) for name in self.asked.unproven)
         return replace(self.asked, unproven=names)
 
-    def sides(self, made: Subject) -> tuple[Files, Files]:
+    def sides(self, made: AuditedDataset) -> tuple[Files, Files]:
         """Return the files before and after."""
         base = dict(made.files)
         if self.before is not None:
@@ -53,7 +53,7 @@ def adding(path: str, content: bytes | str = b"# nothing\n") -> Change:
     """Return a change that adds a file, or replaces one."""
     data = content.encode() if isinstance(content, str) else content
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         files[_named(path, made)] = data
 
     return change
@@ -62,7 +62,7 @@ def adding(path: str, content: bytes | str = b"# nothing\n") -> Change:
 def removing(path: str) -> Change:
     """Return a change that removes files: one, or all of a folder ending in a slash."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         wanted = _named(path, made)
         gone = [
             p
@@ -80,7 +80,7 @@ def removing(path: str) -> Change:
 def replacing(path: str, old: str, new: str) -> Change:
     """Return a change of every occurrence of a text in a file, which must be there."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         at = _named(path, made)
         before = files[at].decode()
         text = before.replace(_named(old, made), _named(new, made))
@@ -94,7 +94,7 @@ def replacing(path: str, old: str, new: str) -> Change:
 def editing(path: str, edit: Callable[[Any], Any]) -> Change:
     """Return a change of a JSON value; `edit` changes it in place or returns another."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         at = _named(path, made)
         value = json.loads(files[at])
         found = edit(value)
@@ -106,7 +106,7 @@ def editing(path: str, edit: Callable[[Any], Any]) -> Change:
 def moving(old: str, new: str) -> Change:
     """Return a change that moves a file."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         files[_named(new, made)] = files.pop(_named(old, made))
 
     return change
@@ -115,14 +115,14 @@ def moving(old: str, new: str) -> Change:
 def together(*changes: Change) -> Change:
     """Return several changes as one."""
 
-    def change(files: Files, made: Subject) -> None:
+    def change(files: Files, made: AuditedDataset) -> None:
         for one in changes:
             one(files, made)
 
     return change
 
 
-def _named(path: str, made: Subject) -> str:
+def _named(path: str, made: AuditedDataset) -> str:
     """Return a path with the names of the subject put in."""
     for key, value in (
         ("{op}", made.op_type),

@@ -19,7 +19,7 @@ from generator.reports.report import (
     Table,
 )
 from generator.review.audit.pull_request import NotApplicable, PullRequest
-from generator.review.audit.subject import Files, Subject
+from generator.review.audit.subject import AuditedDataset, Files
 from generator.review.decision import Decision
 from generator.review.review import Review, make_review
 from generator.review.sources import Revisions, Sides, write_sides
@@ -42,7 +42,7 @@ class Tried:
     wrong: str = ""
 
 
-def review_of(one: PullRequest, made: Subject) -> Review:
+def review_of(one: PullRequest, made: AuditedDataset) -> Review:
     """Return the review of a pull request on the subject."""
     base, head = one.sides(made)
     contents: dict[str, bytes] = {}
@@ -70,7 +70,7 @@ def _tree(files: Files, modes: object, contents: dict[str, bytes]) -> Tree:
     return tree
 
 
-def tried(one: PullRequest, made: Subject) -> Tried:
+def tried(one: PullRequest, made: AuditedDataset) -> Tried:
     """Return whether a review refuses a bad one by its point, or approves a good one."""
     review = review_of(one, made)
     points = tuple(dict.fromkeys(reason.point for reason in review.grounds))
@@ -87,7 +87,7 @@ def tried(one: PullRequest, made: Subject) -> Tried:
 
 
 def audit_reviews(
-    bad: Iterable[PullRequest], good: Iterable[PullRequest], made: Subject
+    bad: Iterable[PullRequest], good: Iterable[PullRequest], made: AuditedDataset
 ) -> Iterator[Tried]:
     """Yield what a review made of each pull request that the dataset has room for."""
     for one in (*bad, *good):
@@ -95,7 +95,7 @@ def audit_reviews(
             yield tried(one, made)
 
 
-def audit_report(found: Sequence[Tried], made: Subject) -> Report:
+def audit_report(found: Sequence[Tried], made: AuditedDataset) -> Report:
     """Return the report: what was not as it must be first."""
     wrong = [one for one in found if one.wrong]
     bad = [one for one in found if one.refused_by]

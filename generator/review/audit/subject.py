@@ -18,7 +18,7 @@ from typing import Any
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.changes import UNRECORDED
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.dataset.file_reading import is_file, read_bytes
 from generator.dataset.paths import AUDIT, CHECKERS_KEPT, discover_definitions
 from generator.ops.op_source import op_tolerances
@@ -42,7 +42,7 @@ _MACHINE = {"device": "cuda", "gpu": "a GPU", "flashinfer": "0"}
 
 
 @dataclass(frozen=True)
-class Subject:
+class AuditedDataset:
     """The files of the dataset, and the names that pull requests are about.
 
     `first` and `second` are in it; `third` is the file of a definition that is not, and
@@ -84,7 +84,7 @@ class Subject:
         return f"traces/audit/{self.op_type}/{self.first}.jsonl"
 
 
-def make_subject(dataset: Path) -> Subject:
+def make_subject(dataset: Path) -> AuditedDataset:
     """Return the subject made of a dataset's smallest fitting definitions.
 
     Those of an op_type with tolerances come first: more can be changed for the worse.
@@ -104,7 +104,7 @@ def make_subject(dataset: Path) -> Subject:
             of[path] = read_bytes(dataset, path)
     if is_file(dataset, SETTINGS):
         files[SETTINGS] = read_bytes(dataset, SETTINGS)
-    made = Subject(op_type, first, second, third, files, third_files)
+    made = AuditedDataset(op_type, first, second, third, files, third_files)
     files[made.recording(first)] = b"a recording"
     files[UNRECORDED] = _json({second: "No GPU has it."})
     files[CHECKERS_KEPT] = _json({"format": 1, "definitions": {}})
@@ -117,7 +117,7 @@ def make_subject(dataset: Path) -> Subject:
     return made
 
 
-def _fitting(dataset: Path) -> list[Definition]:
+def _fitting(dataset: Path) -> list[LoadedDefinition]:
     found = discover_definitions(dataset)
     by_op: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for file in found.files:
@@ -178,7 +178,7 @@ def rendered(
 
 
 def entry(
-    files: Mapping[str, bytes], made: Subject, name: str, **sources: Any
+    files: Mapping[str, bytes], made: AuditedDataset, name: str, **sources: Any
 ) -> dict[str, Any]:
     """Return an entry of evidence that is about a definition's text as it is."""
     usual = {
@@ -192,7 +192,7 @@ def entry(
 
 
 def evidence(
-    files: Mapping[str, bytes], made: Subject, *names: str, **machine: str
+    files: Mapping[str, bytes], made: AuditedDataset, *names: str, **machine: str
 ) -> bytes:
     """Return a file of evidence on definitions as they are."""
     entries = {name: entry(files, made, name) for name in names}
@@ -204,7 +204,7 @@ def evidence(
     return _json({"format": 1, "runs": [run]})
 
 
-def audit(files: Mapping[str, bytes], made: Subject, *names: str) -> bytes:
+def audit(files: Mapping[str, bytes], made: AuditedDataset, *names: str) -> bytes:
     """Return an audit.json in which one defect of each definition survived."""
     counts = {"caught": 40, "equivalent": 2, "survived": 1, "timed out": 0}
     entries = {
@@ -224,7 +224,7 @@ def audit(files: Mapping[str, bytes], made: Subject, *names: str) -> bytes:
     return _json({"format": 1, "definitions": entries})
 
 
-def solution(made: Subject) -> dict[str, Any]:
+def solution(made: AuditedDataset) -> dict[str, Any]:
     """Return a solution of the first definition."""
     text = "def run(*arguments):\n    return arguments[0]\n"
     return {
@@ -241,7 +241,7 @@ def solution(made: Subject) -> dict[str, Any]:
     }
 
 
-def _trace(made: Subject) -> bytes:
+def _trace(made: AuditedDataset) -> bytes:
     first = made.files[made.workloads(made.first)].splitlines()[0]
     line = {
         **json.loads(first),

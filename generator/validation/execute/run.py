@@ -20,9 +20,9 @@ from threading import Event
 from typing import Any
 
 from generator import PACKAGES
-from generator.dataset.definition import Definition, declarations
+from generator.dataset.definition import LoadedDefinition, declarations
 from generator.dataset.workload_files import copy_workloads
-from generator.execution.sandbox import Limits, Outcome, refusal, run_confined
+from generator.execution.sandbox import CommandOutcome, Limits, refusal, run_confined
 from generator.ops.serving import spec_of
 from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
@@ -61,7 +61,7 @@ def why_not() -> str | None:
 
 
 def check(
-    definitions: Sequence[Definition],
+    definitions: Sequence[LoadedDefinition],
     *,
     trust: bool = False,
     jobs: int = 1,
@@ -102,13 +102,13 @@ def check(
     return [problem for definition in definitions for problem in found[definition.path]]
 
 
-def _blocked(definition: Definition) -> Iterator[Problem]:
+def _blocked(definition: LoadedDefinition) -> Iterator[Problem]:
     for said in screen(definition.reference):
         message = f"It was not called: {said.what}: {said.text} ({said.why})."
         yield _problem(definition, EXECUTE_BLOCKED, message, said.line)
 
 
-def job_of(definition: Definition, workloads: str, count: int) -> dict[str, Any]:
+def job_of(definition: LoadedDefinition, workloads: str, count: int) -> dict[str, Any]:
     """Return the job of a definition for the process inside, as plain JSON values.
 
     It has `count` workloads, of which `none`, those that `fit` or `all` are asked for.
@@ -133,7 +133,7 @@ def job_of(definition: Definition, workloads: str, count: int) -> dict[str, Any]
 
 
 def _share(
-    definitions: Sequence[Definition],
+    definitions: Sequence[LoadedDefinition],
     stop: Event,
     dataset: Path | None,
     workloads: str,
@@ -169,11 +169,11 @@ def _share(
 
 
 def _confined(
-    definitions: Sequence[Definition],
+    definitions: Sequence[LoadedDefinition],
     stop: Event,
     dataset: Path | None,
     workloads: str,
-) -> Outcome:
+) -> CommandOutcome:
     with TemporaryDirectory(prefix="trace-dataset-run-") as name:
         folder = Path(name)
         # the sandbox runs as another user where we are root
@@ -214,7 +214,7 @@ def _confined(
         )
 
 
-def _workloads(folder: Path, definition: Definition) -> int:
+def _workloads(folder: Path, definition: LoadedDefinition) -> int:
     """Return how many lines a definition's workloads have in a folder, at most."""
     path = folder / "workloads" / definition.op_type / f"{definition.name}.jsonl"
     return path.read_bytes().count(b"\n") + 1 if path.is_file() else 0
@@ -237,7 +237,7 @@ def _ended(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[int, str, str]]:
             yield position, how, report
 
 
-def _judged(definition: Definition, how: str, report: str) -> Iterator[Problem]:
+def _judged(definition: LoadedDefinition, how: str, report: str) -> Iterator[Problem]:
     """Yield the Problems of an answer, or of a missing one."""
     if how == "time":
         more = "and some for each workload"
@@ -268,7 +268,7 @@ def _said(report: str) -> list[tuple[Rule, str, int | None]] | None:
     return [(_RULES[rule], message, line) for rule, message, line in value]
 
 
-def _without(definition: Definition, outcome: Outcome) -> Problem:
+def _without(definition: LoadedDefinition, outcome: CommandOutcome) -> Problem:
     if outcome.status == "not started":
         why = f"the sandbox did not start: {outcome.detail}"
         return _problem(definition, EXECUTE_NOT_RUN, f"It was not called: {why}.")
@@ -278,7 +278,7 @@ def _without(definition: Definition, outcome: Outcome) -> Problem:
 
 
 def _problem(
-    definition: Definition, rule: Rule, message: str, line: int | None = None
+    definition: LoadedDefinition, rule: Rule, message: str, line: int | None = None
 ) -> Problem:
     lines = definition.reference.count("\n") + 1
     return rule.problem(

@@ -11,7 +11,7 @@ import pytest
 from generator.dialects import flashinfer, flashinfer_bench, sol_execbench
 from generator.dialects.blobs import copy_blobs
 from generator.dialects.export import export_dataset
-from generator.dialects.imported import Refused
+from generator.dialects.imported import ImportRefused
 from generator.dialects.sources import Unreadable, read_source
 from generator.dialects.write import write
 from generator.problems import has_errors
@@ -240,7 +240,7 @@ def test_expressions_are_evaluated(expression: str, value: int) -> None:
 
 @pytest.mark.parametrize("expression", ["a / 3", "a // 0", "f(a)", "2 ** 99999", "a ="])
 def test_other_expressions_are_refused(expression: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRefused):
         sol_execbench.evaluate(expression, {"a": 4})
 
 

@@ -11,7 +11,7 @@ from generator.evaluation.arena import Slices, Slot, laid_out
 from generator.evaluation.conditions.ask import required
 from generator.evaluation.conditions.batch import COLUMNS, rows_axis
 from generator.evaluation.conditions.condition import BROKEN, UNSUPPORTED, Condition
-from generator.evaluation.conditions.soak import State, growth
+from generator.evaluation.conditions.soak import ProcessState, growth
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.verdict import REWARD_HACK, Refused
 from kernel_judge.definition import TensorSpec
@@ -144,15 +144,15 @@ def test_rows_are_those_that_relations_reorder(name, axis):
 )
 def test_state_that_the_worker_does_not_give_is_a_hack(answer):
     with pytest.raises(Refused) as refused:
-        State.of(answer)
+        ProcessState.of(answer)
     assert refused.value.verdict == REWARD_HACK
 
 
 def test_state_says_what_was_left():
-    state = State.of({"changed": ["a is 2, was 1"], "draws": True})
+    state = ProcessState.of({"changed": ["a is 2, was 1"], "draws": True})
     assert "a is 2, was 1" in state.left(draws=True)
-    assert "draws" in State.of({"changed": [], "draws": True}).left(draws=False)
-    assert not State.of({"changed": [], "draws": True}).left(draws=True)
+    assert "draws" in ProcessState.of({"changed": [], "draws": True}).left(draws=False)
+    assert not ProcessState.of({"changed": [], "draws": True}).left(draws=True)
 
 
 def test_required_conditions_refuse_what_is_not_there():

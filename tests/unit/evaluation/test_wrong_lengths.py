@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from generator.evaluation.drawn_lengths import drawn_lengths, past_limits
-from generator.evaluation.rounds import Asked, Round, rounds_of
+from generator.evaluation.rounds import EvaluationRounds, Round, rounds_of
 from generator.rules.subjects import subject_of
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
@@ -24,7 +24,7 @@ Run = Callable[..., Any]
 
 
 @cache
-def asked(name: str, secret: int = 5) -> Asked:
+def asked(name: str, secret: int = 5) -> EvaluationRounds:
     return rounds_of(loaded(name), [], Path(), CPU, secret)
 
 
@@ -167,7 +167,7 @@ def test_rows_are_numbered_beyond_16_bits_on_a_gpu() -> None:
     )
     assert case.axes["batch_size"] > 1 << 16
     one = Round(subject, case, 7, CPU)
-    far = Asked(subject, [("far", [one])], [], [])
+    far = EvaluationRounds(subject, [("far", [one])], [], [])
 
     def refused(run: Run) -> bool:
         try:

@@ -17,7 +17,7 @@ import torch
 from generator.evaluation.conditions.asking import Asking
 from generator.evaluation.conditions.batch import COLUMNS, batch
 from generator.evaluation.conditions.condition import BROKEN, HOLDS
-from generator.evaluation.rounds import Asked, rounds_of
+from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from tests.builders import CPU, loaded
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
 
@@ -27,7 +27,7 @@ Sampler = Callable[..., torch.Tensor]
 
 
 @cache
-def asked(name: str) -> Asked:
+def asked(name: str) -> EvaluationRounds:
     return rounds_of(loaded(name), [], Path(), CPU, SECRET, axes={"vocab_size": 9216})
 
 

@@ -15,7 +15,7 @@ from generator.cli.trace_dataset import cli
 from generator.execution import sandbox
 from generator.ground_truth.doctor import (
     Served,
-    State,
+    ToolState,
     can_test,
     diagnose,
     served,
@@ -63,13 +63,13 @@ def _can_confine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "warnings", lambda: ())
 
 
-def states(machine: Machine) -> dict[str, State]:
+def states(machine: Machine) -> dict[str, ToolState]:
     return {check.name: check.state for check in diagnose(machine)}
 
 
 def test_a_complete_machine_is_fine() -> None:
     checks = diagnose(Imagined(90, COMPLETE))
-    assert {check.state for check in checks} == {State.FINE}
+    assert {check.state for check in checks} == {ToolState.FINE}
     assert can_test(checks)
     assert all(check.advice == "" for check in checks)
 
@@ -79,17 +79,17 @@ def test_what_keeps_references_from_being_executed_is_said(
 ) -> None:
     monkeypatch.setattr(sandbox, "warnings", lambda: ("no filter",))
     (check,) = (c for c in diagnose(Imagined(90, COMPLETE)) if "sandbox" in c.name)
-    assert (check.state, check.detail) == (State.FINE, "usable; no filter")
+    assert (check.state, check.detail) == (ToolState.FINE, "usable; no filter")
     monkeypatch.setattr(sandbox, "refusal", lambda: "no bwrap here")
     checks = diagnose(Imagined(90, COMPLETE))
     (check,) = (c for c in checks if "sandbox" in c.name)
-    assert (check.state, check.detail) == (State.ABSENT, "no bwrap here")
+    assert (check.state, check.detail) == (ToolState.ABSENT, "no bwrap here")
     assert can_test(checks)
 
 
 def test_a_laptop_lacks_a_device_and_can_test_all_the_same() -> None:
     checks = diagnose(Imagined(None, COMPLETE))
-    absent = {check.name for check in checks if check.state is State.ABSENT}
+    absent = {check.name for check in checks if check.state is ToolState.ABSENT}
     ground_truths = {f"ground truth: {p}" for p in ("flashinfer", "pytorch")}
     assert absent == {"cuda"} | ground_truths
     assert can_test(checks)
@@ -112,14 +112,14 @@ def test_sglang_is_usable_without_a_device(
 ) -> None:
     checks = diagnose(Imagined(None, COMPLETE, absent=absent))
     (found,) = [check for check in checks if check.name == "ground truth: sglang"]
-    assert (found.state, found.detail, found.advice) == (State.FINE, detail, "")
+    assert (found.state, found.detail, found.advice) == (ToolState.FINE, detail, "")
 
 
 def test_sglang_that_fails_to_import_is_broken() -> None:
     reason = "import failed: ModuleNotFoundError: No module named 'msgspec'"
     checks = diagnose(Imagined(None, COMPLETE, {"sglang": reason}))
     (found,) = [check for check in checks if check.name == "ground truth: sglang"]
-    assert (found.state, found.detail) == (State.BROKEN, reason)
+    assert (found.state, found.detail) == (ToolState.BROKEN, reason)
     assert found.advice == "pip install 'gen-tests[sglang]'"
 
 
@@ -194,16 +194,16 @@ def test_without_a_needed_package_nothing_can_be_tested(needed: str) -> None:
     checks = diagnose(Imagined(90, left))
     assert not can_test(checks)
     (missing,) = [check for check in checks if check.name == needed]
-    assert missing.state is State.ABSENT
+    assert missing.state is ToolState.ABSENT
     assert missing.advice.startswith("pip install 'gen-tests[")
 
 
 def test_a_package_that_fails_to_import_is_broken() -> None:
     reason = "import failed: OSError: libcudart.so.13: cannot open"
     found = states(Imagined(90, COMPLETE, {"torch": reason, "flashinfer": reason}))
-    assert found["torch"] is State.BROKEN
-    assert found["ground truth: flashinfer"] is State.BROKEN
-    assert found["ground truth: sglang"] is State.FINE
+    assert found["torch"] is ToolState.BROKEN
+    assert found["ground truth: flashinfer"] is ToolState.BROKEN
+    assert found["ground truth: sglang"] is ToolState.FINE
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_flashinfers_compiled_modules_are_looked_for_where_they_would_be_used() 
     name, wheel = "compiled kernels", "flashinfer-jit-cache"
     lacking = {key: version for key, version in COMPLETE.items() if key != wheel}
     (without,) = (c for c in diagnose(Imagined(90, lacking)) if c.name == name)
-    assert (without.state, without.needed) == (State.ABSENT, False)
+    assert (without.state, without.needed) == (ToolState.ABSENT, False)
     assert without.advice == "flashinfer install-jit-cache-wheel"
     (there,) = (c for c in diagnose(Imagined(90, COMPLETE)) if c.name == name)
     assert COMPLETE[wheel] in there.detail

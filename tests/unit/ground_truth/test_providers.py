@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.dataset.definition import Axis, Definition, Tensor
+from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTensor
 from generator.ground_truth.flashinfer import FLASHINFER
 from generator.ground_truth.interface import Availability, Library, version_numbers
 from generator.ground_truth.machine import Machine
@@ -44,18 +44,18 @@ class FakeMachine(Machine):
 
 def definition(
     op_type: str = "rmsnorm", tags: tuple[str, ...] = (), reference: str = "EPS = 1e-6"
-) -> Definition:
+) -> LoadedDefinition:
     if op_type in op_specs():
         of_family = next(spec for spec in every_spec() if spec.op_type == op_type)
         (known,) = load_definitions(ROOT, names=[of_family.name]).definitions
         return replace(known, name="some", tags=tags, reference=reference)
-    tensor = Tensor("x", ("M",), "bfloat16")
-    return Definition(
+    tensor = LoadedTensor("x", ("M",), "bfloat16")
+    return LoadedDefinition(
         name="some",
         op_type=op_type,
         path=f"definitions/{op_type}/some.json",
         sha256="0" * 64,
-        axes={"M": Axis("M", None)},
+        axes={"M": LoadedAxis("M", None)},
         inputs={"x": tensor},
         outputs={"y": tensor},
         reference=reference,
@@ -64,7 +64,7 @@ def definition(
 
 
 def judge(
-    library: Library, some: Definition, source: OpSource, machine: Machine
+    library: Library, some: LoadedDefinition, source: OpSource, machine: Machine
 ) -> Availability:
     return library.judge(some, op_specs()[some.op_type], source, machine)
 

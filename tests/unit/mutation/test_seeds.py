@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.dataset.definition import Axis, Definition
+from generator.dataset.definition import LoadedAxis, LoadedDefinition
 from generator.dataset.paths import DatasetFile
 from generator.mutation.seeds import Seeded, seeded
 from generator.mutation.seeds_result import LOW, Alarm, SeedsResult, most_by_chance
@@ -24,7 +24,7 @@ def nothing(case: str, seed: int) -> None:
     """Stand in for who wants to know where it is."""
 
 
-def of(definition: Definition, *siblings: Definition) -> Seeded:
+def of(definition: LoadedDefinition, *siblings: LoadedDefinition) -> Seeded:
     return seeded(definition, [definition, *siblings])[0]
 
 
@@ -70,10 +70,10 @@ def test_a_seed_and_a_case_decide_what_is_drawn():
     assert len(drawn) == len(set(drawn.values())) > 2
 
 
-def small(name: str) -> Definition:
+def small(name: str) -> LoadedDefinition:
     """Return a definition of few heads and columns."""
     definition = loaded(name)
-    axes = {**definition.axes, "head_dim": Axis("head_dim", 16)}
+    axes = {**definition.axes, "head_dim": LoadedAxis("head_dim", 16)}
     return replace(definition, axes=axes)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from generator.ops.op_types.gemm import op as gemm
 from generator.ops.op_types.moe import op as moe
-from generator.ops.op_types.moe.relations import Chosen
+from generator.ops.op_types.moe.relations import ChosenExperts
 from generator.ops.op_types.moe.weights import draw_f8
 from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.op_types.rope import op as rope
@@ -154,7 +154,7 @@ def test_scales_of_one_token_for_all_show():
 
 def test_chosen_weights_are_those_of_the_stream_where_they_stand():
     tiled = draw_f8(Stream("chosen"), (5, 32, 64))
-    chosen = Chosen(tiled, {1: 4, 3: 0})
+    chosen = ChosenExperts(tiled, {1: 4, 3: 0})
     made = chosen.tensor(CPU)
     assert torch.equal(made[1].float(), tiled[4].float())
     assert torch.equal(made[3].float(), tiled[0].float())

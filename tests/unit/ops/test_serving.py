@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.ops.family import every_spec
 from generator.ops.registry import op_packages
 from generator.ops.serving import spec_of, why_not_served
@@ -25,11 +25,11 @@ from tests.builders import ROOT
 
 
 @cache
-def all_loaded() -> dict[str, Definition]:
+def all_loaded() -> dict[str, LoadedDefinition]:
     return {d.name: d for d in load_definitions(ROOT).definitions}
 
 
-def loaded(name: str) -> Definition:
+def loaded(name: str) -> LoadedDefinition:
     return all_loaded()[name]
 
 
@@ -43,7 +43,7 @@ def one_of_each_interface() -> list[str]:
     return sorted(found.values())
 
 
-def renamed(definition: Definition, old: str, new: str) -> Definition:
+def renamed(definition: LoadedDefinition, old: str, new: str) -> LoadedDefinition:
     """Return a definition in which an axis or a tensor has another name."""
 
     def names(group):
@@ -65,7 +65,7 @@ def renamed(definition: Definition, old: str, new: str) -> Definition:
     )
 
 
-def without(definition: Definition, name: str) -> Definition:
+def without(definition: LoadedDefinition, name: str) -> LoadedDefinition:
     inputs = {n: t for n, t in definition.inputs.items() if n != name}
     return replace(definition, inputs=inputs)
 

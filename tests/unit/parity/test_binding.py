@@ -9,15 +9,15 @@ import pytest
 
 from generator.dataset.paths import discover_definitions
 from generator.parity import parity
-from generator.parity.binding import Binder, Bound
+from generator.parity.binding import Binder, StageBinding
 from generator.parity.families import FAMILIES
-from generator.parity.parity import Question, ask_for, family_of
+from generator.parity.parity import ParityQuestion, ask_for, family_of
 from generator.problems import Failure
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def bound(family: str, root: Path = ROOT) -> dict[str, dict[str, Bound]]:
+def bound(family: str, root: Path = ROOT) -> dict[str, dict[str, StageBinding]]:
     name, config = family_of(family)
     figures = {**config.figures, **FAMILIES[name].tiny}
     return Binder(root, discover_definitions(root), config, figures).bind(
@@ -96,15 +96,15 @@ def test_a_config_is_of_the_family_of_its_architecture(tmp_path: Path) -> None:
 def test_tokens_are_more_than_a_window() -> None:
     found = discover_definitions(ROOT)
     name, config = family_of("gpt-oss")
-    question = Question(["stage"], geometry="real")
+    question = ParityQuestion(["stage"], geometry="real")
     assert ask_for(ROOT, found, name, config, question)["tokens"] == 160
-    assert ask_for(ROOT, found, name, config, Question(["stage"]))["tokens"] == 75
+    assert ask_for(ROOT, found, name, config, ParityQuestion(["stage"]))["tokens"] == 75
 
 
 def test_a_share_of_several_gpus_is_bound_at_the_model_s_own_sizes() -> None:
     found = discover_definitions(ROOT)
     name, config = family_of("qwen3-14b")
-    asked = ask_for(ROOT, found, name, config, Question([], geometry="real"))
+    asked = ask_for(ROOT, found, name, config, ParityQuestion([], geometry="real"))
     roles = asked["bound"]["/attention"]
     assert roles["ragged/2"]["name"] == "gqa_ragged_prefill_causal_h20_kv4_d128"
     assert "ragged/2" not in bound("qwen3-14b")["/attention"]
@@ -113,6 +113,6 @@ def test_a_share_of_several_gpus_is_bound_at_the_model_s_own_sizes() -> None:
 def test_a_solution_of_no_stage_is_refused() -> None:
     found = discover_definitions(ROOT)
     solution = {"name": "mine", "definition": "rmsnorm_h5376"}
-    question = Question([], solution=solution)
+    question = ParityQuestion([], solution=solution)
     with pytest.raises(Failure, match=r"no stage of llama-3\.1-8b runs its definition"):
         ask_for(ROOT, found, *family_of("llama"), question)

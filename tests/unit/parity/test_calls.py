@@ -8,13 +8,18 @@ import pytest
 import torch
 
 from generator.parity import calls
-from generator.parity.calls import Call, Kernel, Sharded, kernels_of, solution_of
+from generator.parity.calls import (
+    KernelCall,
+    Sharded,
+    StageCall,
+    kernels_of,
+    solution_of,
+)
 from generator.problems import Failure
 from kernel_judge import providers
 from kernel_judge.definition import Backend
 from kernel_judge.obstacle import Kind, Obstacle
-from kernel_judge.subject import Kernel as OpKernel
-from kernel_judge.subject import Op
+from kernel_judge.subject import Kernel, Op
 
 BOUND = {
     "name": "double_h4_d2",
@@ -28,16 +33,16 @@ BOUND = {
 
 
 def op(adapter: Any) -> Op:
-    kernel = OpKernel(lambda definition: (Backend("plain", needs_cuda=False),), adapter)
+    kernel = Kernel(lambda definition: (Backend("plain", needs_cuda=False),), adapter)
     return Op(kernels={"pytorch": kernel})
 
 
-def kernel(monkeypatch: pytest.MonkeyPatch, adapter: Any) -> Kernel:
+def kernel(monkeypatch: pytest.MonkeyPatch, adapter: Any) -> KernelCall:
     monkeypatch.setattr(calls, "op_of", lambda *_: op(adapter))
     monkeypatch.setattr(calls, "provider_obstacle", lambda *_: None)
     monkeypatch.setattr(calls, "backend_obstacle", lambda *_: None)
     made = kernels_of("flashinfer")(BOUND, torch.bfloat16)
-    assert isinstance(made, Kernel)
+    assert isinstance(made, KernelCall)
     return made
 
 
@@ -87,5 +92,5 @@ def test_a_solution_that_can_not_be_loaded_is_named() -> None:
 
 def test_shares_are_cut_where_the_definition_is_shorter() -> None:
     x = torch.arange(48.0).view(3, 8, 2)
-    whole = Sharded(Call(BOUND, torch.float32), 2)(x=x, scale=2.0)["output"]
+    whole = Sharded(StageCall(BOUND, torch.float32), 2)(x=x, scale=2.0)["output"]
     assert whole.tolist() == (2 * x).tolist()

@@ -13,7 +13,7 @@ from generator.parity.bounds import nmse, worst_row
 from generator.parity.capture import dense
 from generator.parity.levels import flag_odd
 from generator.parity.page import page
-from generator.parity.report import Compared, parity_report
+from generator.parity.report import ComparedModel, parity_report
 from generator.problems import Failure
 from generator.reports import printed
 from generator.reports.report import Status
@@ -29,8 +29,8 @@ BROKEN = entry(
 )
 
 
-def compared(*entries: dict[str, Any]) -> list[Compared]:
-    return [Compared("llama", {"float32": {"stage": entries}}, ["gemm_n1_k1"], [])]
+def compared(*entries: dict[str, Any]) -> list[ComparedModel]:
+    return [ComparedModel("llama", {"float32": {"stage": entries}}, ["gemm_n1_k1"], [])]
 
 
 def test_the_first_divergence_is_said_and_framed() -> None:

@@ -8,24 +8,24 @@ import pytest
 
 from generator.ops.registry import op_specs
 from generator.rendering.interfaces import PrintedInterface, printed
-from generator.rendering.plan import Interface, RenderOptions, plan_tests
+from generator.rendering.plan import RenderOptions, SharedInterface, plan_tests
 from generator.rules.load import load_definitions
-from kernel_judge.definition import Interface as JudgedInterface
+from kernel_judge.definition import Interface
 from tests.builders import ROOT
 
 TENSORS = {"q": "float32[n]", "k": "float32[m]", "scale": "float32"}
 
 
-def interface(name: str, inputs: dict[str, str], *constraints: str) -> Interface:
-    return Interface(name, inputs, {"out": "float32[n]"}, constraints, ())
+def interface(name: str, inputs: dict[str, str], *constraints: str) -> SharedInterface:
+    return SharedInterface(name, inputs, {"out": "float32[n]"}, constraints, ())
 
 
-def read(all_printed: list[PrintedInterface]) -> dict[str, JudgedInterface]:
+def read(all_printed: list[PrintedInterface]) -> dict[str, Interface]:
     """Return the interfaces that printed ones give when they are executed."""
-    result: dict[str, JudgedInterface] = {}
+    result: dict[str, Interface] = {}
     for p in all_printed:
         if p.base is None:
-            result[p.name] = JudgedInterface(p.inputs, p.outputs, p.constraints or ())
+            result[p.name] = Interface(p.inputs, p.outputs, p.constraints or ())
         else:
             result[p.name] = result[p.base].but(
                 inputs=p.inputs,
@@ -73,7 +73,7 @@ def test_an_interface_without_the_constraints_of_its_base_says_so() -> None:
 
 
 def test_a_tensor_can_be_new_at_the_front() -> None:
-    base = JudgedInterface({"q": "float32"}, {"out": "float32"})
+    base = Interface({"q": "float32"}, {"out": "float32"})
     assert [*base.but(inputs={"p": "int32"}).inputs] == ["p", "q"]
     assert [*base.but(inputs={"q": "int32", "r": "int32"}).inputs] == ["q", "r"]
     assert base.but(without=("q",)).inputs == {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from generator.dataset.definition import Definition
+from generator.dataset.definition import LoadedDefinition
 from generator.rendering.names import shared_names
 
 
-def named(*names: str) -> list[Definition]:
+def named(*names: str) -> list[LoadedDefinition]:
     return [
-        Definition(name, "rmsnorm", f"{name}.json", "", {}, {}, {}, "")
+        LoadedDefinition(name, "rmsnorm", f"{name}.json", "", {}, {}, {}, "")
         for name in names
     ]
 

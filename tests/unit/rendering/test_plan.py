@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.dataset.definition import Tensor
+from generator.dataset.definition import LoadedTensor
 from generator.ops.registry import op_specs
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rendering.render import render_test_file
@@ -66,7 +66,8 @@ def test_a_plan_does_not_depend_on_the_order_of_its_definitions():
 def test_equal_references_and_interfaces_are_held_once():
     other = definition_value("def run(x):\n    return 2 * x\n", name="c")
     wider = replace(
-        definition_value(RUN, name="d"), inputs={"x": Tensor("x", ("M",), "float32")}
+        definition_value(RUN, name="d"),
+        inputs={"x": LoadedTensor("x", ("M",), "float32")},
     )
     planned = plan(*named("a", "b"), other, wider)
     assert [r.definitions for r in planned.references] == [("a", "b", "d"), ("c",)]
@@ -85,7 +86,7 @@ def test_equal_references_and_interfaces_are_held_once():
 
 
 def test_inputs_in_another_order_are_another_interface():
-    x, w = Tensor("x", ("M",), "float32"), Tensor("w", ("M",), "float32")
+    x, w = LoadedTensor("x", ("M",), "float32"), LoadedTensor("w", ("M",), "float32")
     first = definition_value(RUN, name="a", inputs={"x": x, "w": w})
     second = definition_value(RUN, name="b", inputs={"w": w, "x": x})
     assert len(plan(first, second).interfaces) == 2
@@ -93,9 +94,9 @@ def test_inputs_in_another_order_are_another_interface():
 
 def test_declarations_tell_scalars_from_tensors_without_axes():
     inputs = {
-        "x": Tensor("x", ("M", "N"), "bfloat16"),
-        "scale": Tensor("scale", None, "float32"),
-        "total": Tensor("total", (), "int32"),
+        "x": LoadedTensor("x", ("M", "N"), "bfloat16"),
+        "scale": LoadedTensor("scale", None, "float32"),
+        "total": LoadedTensor("total", (), "int32"),
     }
     (interface,) = plan(definition_value(RUN, inputs=inputs)).interfaces
     assert dict(interface.inputs) == {

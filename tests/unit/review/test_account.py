@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from generator.execution.sandbox import Outcome
+from generator.execution.sandbox import CommandOutcome
 from generator.review.account import Account, account
 
-GREEN = Outcome("exited", 0)
+GREEN = CommandOutcome("exited", 0)
 RED = replace(GREEN, exit_status=1)
 BOTH = ("a", "b")
 
 
-def of(reported: str, outcome: Outcome = GREEN, **rest: object) -> Account:
+def of(reported: str, outcome: CommandOutcome = GREEN, **rest: object) -> Account:
     """Account for a report written as `a=passed b=failed`."""
     pairs = [tuple(word.split("=")) for word in reported.split()]
     return account(outcome, BOTH, pairs, **rest)

@@ -12,7 +12,7 @@ from generator.review import FORMATS, shown
 from generator.review.audit.every import bad_pull_requests, good_pull_requests
 from generator.review.audit.pull_request import PullRequest
 from generator.review.audit.run import audit_report, review_of, tried
-from generator.review.audit.subject import Subject, make_subject
+from generator.review.audit.subject import AuditedDataset, make_subject
 from generator.review.decision import Decision
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,7 +20,7 @@ BAD, GOOD = bad_pull_requests(), good_pull_requests()
 
 
 @pytest.fixture(scope="module")
-def made() -> Subject:
+def made() -> AuditedDataset:
     return make_subject(ROOT)
 
 
@@ -34,14 +34,16 @@ def test_there_are_enough_of_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("one", BAD, ids=lambda one: one.name)
-def test_a_bad_one_is_refused_by_its_point(one: PullRequest, made: Subject) -> None:
+def test_a_bad_one_is_refused_by_its_point(
+    one: PullRequest, made: AuditedDataset
+) -> None:
     found = tried(one, made)
     assert found.wrong == ""
     assert found.decision is not Decision.APPROVE
 
 
 @pytest.mark.parametrize("one", GOOD, ids=lambda one: one.name)
-def test_a_good_one_is_approved(one: PullRequest, made: Subject) -> None:
+def test_a_good_one_is_approved(one: PullRequest, made: AuditedDataset) -> None:
     assert tried(one, made).wrong == ""
 
 
@@ -50,7 +52,7 @@ SHOWN = [one for one in BAD if one.name.startswith(("code: ", "unknown: ", "link
 
 @pytest.mark.parametrize("one", [*SHOWN[::6], *BAD[::29]], ids=lambda one: one.name)
 def test_each_format_has_the_verdict_and_the_files(
-    one: PullRequest, made: Subject
+    one: PullRequest, made: AuditedDataset
 ) -> None:
     review = review_of(one, made)
     files = {file for reason in review.grounds for file in reason.files}
@@ -70,7 +72,7 @@ def _plain(text: str, form: str) -> str:
     return re.sub(r"\\+", r"\\", text).replace("\\[", "[").replace("\\]", "]")
 
 
-def test_the_report_says_what_was_talked_round(made: Subject) -> None:
+def test_the_report_says_what_was_talked_round(made: AuditedDataset) -> None:
     good = tried(GOOD[0], made)
     approved = tried(PullRequest("an honest one", GOOD[0].change, "review-runs"), made)
     assert approved.wrong == "approved"

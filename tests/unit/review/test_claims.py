@@ -8,13 +8,13 @@ from typing import Any
 from generator.evaluation.against import Time
 from generator.review.solutions import (
     OTHER_TIMES,
-    Claim,
     EvaluatedChange,
+    TraceClaim,
     contradicted,
 )
 
 KEY = ("d", "a GPU", "s", "one")
-CLAIM = Claim("traces/a/x/d.jsonl", 3, "s", "one", "PASSED", "PASSED")
+CLAIM = TraceClaim("traces/a/x/d.jsonl", 3, "s", "one", "PASSED", "PASSED")
 
 
 def trace(milliseconds: float, hardware: str = "a GPU") -> dict[str, Any]:
@@ -49,7 +49,8 @@ def test_a_wrong_value_is_not_covered_by_a_wrong_time() -> None:
 
 def test_claims_of_one_reason_are_one_line() -> None:
     bad = [
-        Claim("f", n, "s", "u", "PASSED", "INCORRECT_NUMERICAL", "x") for n in (1, 2)
+        TraceClaim("f", n, "s", "u", "PASSED", "INCORRECT_NUMERICAL", "x")
+        for n in (1, 2)
     ]
     assert EvaluatedChange("cpu", (), bad).against == [
         "f 2 lines: s claims PASSED, is INCORRECT_NUMERICAL x"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.review.checklist import Answer
+from generator.review.checklist import ChecklistAnswer
 from generator.review.commands import commands
 
 GEMM = "tests/references/test_gemm.py"
@@ -26,6 +26,6 @@ HEAD = ("definitions/gemm/a.json", "workloads/norm/a.jsonl", "definitions/norm/b
 def test_the_files_of_the_definitions_are_named(
     names: tuple[str, ...], tested: str
 ) -> None:
-    answers = [Answer(name, "a point", "unknown", "nothing") for name in names]
+    answers = [ChecklistAnswer(name, "a point", "unknown", "nothing") for name in names]
     _, run, *_ = commands(answers, HEAD)
     assert run == f"pytest {tested} --device cuda --results results.jsonl"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.dataset.definition import Axis, Tensor
+from generator.dataset.definition import LoadedAxis, LoadedTensor
 from generator.rules.interface import check
 from generator.rules.load import load_definitions
 from tests.builders import ROOT, loaded
@@ -39,7 +39,7 @@ def dtyped(definition: Any, **dtypes: str) -> Any:
 
 def with_input(definition: Any, name: str, *shape: str, dtype: str = "float32") -> Any:
     """Return a definition with one input more."""
-    inputs = {**definition.inputs, name: Tensor(name, shape, dtype)}
+    inputs = {**definition.inputs, name: LoadedTensor(name, shape, dtype)}
     return replace(definition, inputs=inputs)
 
 
@@ -150,7 +150,7 @@ def test_a_window_beside_a_chunk(window: str) -> None:
 def test_windows_and_chunks_in_the_interface() -> None:
     definition = with_input(loaded(CHUNKED), "window_left", dtype="int32")
     assert found(definition) == [("op-unsupported", "/name", MESSAGE)]
-    axes: Mapping[str, Axis] = {"chunk_size": Axis("chunk_size", 64)}
+    axes: Mapping[str, LoadedAxis] = {"chunk_size": LoadedAxis("chunk_size", 64)}
     definition = named(loaded(PREFILL), "causal", "causal_w64")
     assert found(definition) == []
     definition = replace(definition, axes={**definition.axes, **axes})

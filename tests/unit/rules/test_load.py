@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import generator
 from generator.dataset.artifacts import discover_artifacts
-from generator.dataset.definition import Axis, Tensor
+from generator.dataset.definition import LoadedAxis, LoadedTensor
 from generator.dataset.paths import discover_definitions
 from generator.rules.load import load_definitions
 from generator.validation.validate import Counts, make_plan, run_plan
@@ -31,11 +31,11 @@ def test_a_definition_holds_what_its_file_says(dataset: Any) -> None:
     assert (loaded.name, loaded.op_type, loaded.path) == ("gemm_n8_k4", "gemm", path)
     digest = hashlib.sha256((dataset.root / path).read_bytes()).hexdigest()
     assert loaded.sha256 == digest
-    assert loaded.axes["K"] == Axis("K", 4, "Depth.")
+    assert loaded.axes["K"] == LoadedAxis("K", 4, "Depth.")
     assert loaded.const_axes == {"N": 8, "K": 4}
     assert loaded.var_axes == ("M",)
     assert list(loaded.inputs) == ["A", "B", "alpha"]
-    assert loaded.inputs["alpha"] == Tensor("alpha", None, "float32", "", True)
+    assert loaded.inputs["alpha"] == LoadedTensor("alpha", None, "float32", "", True)
     assert loaded.outputs["C"].shape == ("M", "N")
     assert loaded.tag_values("model") == ("qwen3-14b",)
     assert loaded.constraints == ("M >= 1",)

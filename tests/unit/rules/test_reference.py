@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.dataset.definition import Definition, build_definition
+from generator.dataset.definition import LoadedDefinition, build_definition
 from generator.problems import Problem
 from generator.rules import constraints, reference
 
 
-def _definition(source: str, outputs: int = 1, **changes: Any) -> Definition:
+def _definition(source: str, outputs: int = 1, **changes: Any) -> LoadedDefinition:
     tensor = {"shape": ["M"], "dtype": "float32"}
     value = {
         "name": "x",

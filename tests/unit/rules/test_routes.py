@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.dataset.definition import Axis
+from generator.dataset.definition import LoadedAxis
 from generator.problems import Severity
 from generator.rules.routes import check
 from tests.builders import ROOT, definition_value
@@ -16,7 +16,7 @@ REFERENCE = "def run(x):\n    return x\n"
 
 
 def _problems(name: str, api: str, **axes: int) -> list[tuple[str, str]]:
-    made = {axis: Axis(axis, size) for axis, size in axes.items()}
+    made = {axis: LoadedAxis(axis, size) for axis, size in axes.items()}
     tags = [f"fi_api:{api}"]
     definition: Any = definition_value(REFERENCE, name=name, tags=tags, axes=made)
     return [(problem.rule, problem.message) for problem in check(definition)]

@@ -9,8 +9,13 @@ from types import ModuleType
 import pytest
 import torch
 
-from generator.running.automatch import Unresolved as UnresolvedMatch
-from generator.running.automatch import bind, call_by_name, find, pair
+from generator.running.automatch import (
+    UnmatchedFunction,
+    bind,
+    call_by_name,
+    find,
+    pair,
+)
 from generator.running.harness import MatchesByName
 from generator.running.parametrize import _over_backends
 from kernel_judge.checks import sources
@@ -114,7 +119,7 @@ def test_what_can_not_be_matched_is_unresolved_with_the_reason(
     ],
 )
 def test_what_is_not_there_is_unresolved(library, api, reason):
-    with pytest.raises(UnresolvedMatch) as caught:
+    with pytest.raises(UnmatchedFunction) as caught:
         find(api)
     assert str(caught.value).startswith(reason)
 

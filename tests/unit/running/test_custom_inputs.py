@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from generator.running import stand_ins
-from generator.running.custom_inputs import Unresolved, call_kernel
+from generator.running.custom_inputs import UnusableInputs, call_kernel
 from generator.running.harness import MatchesCustomInputs
 
 Tensors = list[torch.Tensor]
@@ -58,7 +58,7 @@ def test_a_wrapper_gets_a_workspace_levels_and_lists_by_its_names() -> None:
 def test_a_function_without_an_lse_is_called_as_ever() -> None:
     made = {"x": torch.ones(1), "scale": 2}
     assert call_kernel("flashinfer.scaled", made, return_lse=True) == 2
-    with pytest.raises(Unresolved, match=r"rejects custom inputs: TypeError"):
+    with pytest.raises(UnusableInputs, match=r"rejects custom inputs: TypeError"):
         call_kernel("flashinfer.scaled", {"x": torch.ones(1)})
 
 

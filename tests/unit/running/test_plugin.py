@@ -198,11 +198,11 @@ def test_only_definitions_that_are_named_are_collected():
     module = SimpleNamespace(one=norm_class(), two=norm_class())
     module.one.name, module.two.name = "one", "two"
     file = pytest.Module.__new__(pytest.Module)
-    chosen = plugin.Chosen({"two"})
+    chosen = plugin.ChosenDefinitions({"two"})
     assert chosen.pytest_pycollect_makeitem(file, module.one) == []
     assert chosen.pytest_pycollect_makeitem(file, module.two) is None
     chosen.pytest_collection_modifyitems()
-    wrong = plugin.Chosen({"twoo"})
+    wrong = plugin.ChosenDefinitions({"twoo"})
     for cls in (module.one, module.two):
         assert wrong.pytest_pycollect_makeitem(file, cls) == []
     with pytest.raises(pytest.UsageError, match=r"--definition twoo: .* mean two\?"):

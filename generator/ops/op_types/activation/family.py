@@ -29,7 +29,7 @@ class Width:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ActivationKind:
     """Describe one activation: what it is of a row's halves, and how they lie.
 
     `kernel` is FlashInfer's function, empty where it has none.
@@ -42,31 +42,31 @@ class Kind:
 
 _HALVES = "The first {size} columns of a row are the gate, the other {size} the up projection."
 KINDS = {
-    "silu_and_mul": Kind(
+    "silu_and_mul": ActivationKind(
         "silu(gate) * up with silu(x) = x * sigmoid(x)", _HALVES, "silu_and_mul"
     ),
-    "gelu_and_mul": Kind(
+    "gelu_and_mul": ActivationKind(
         "gelu(gate) * up with gelu(x) = x * (1 + erf(x / sqrt(2))) / 2",
         _HALVES,
         "gelu_and_mul",
     ),
-    "gelu_tanh_and_mul": Kind(
+    "gelu_tanh_and_mul": ActivationKind(
         "gelu(gate) * up with gelu(x) = x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 *"
         " x^3))) / 2",
         _HALVES,
         "gelu_tanh_and_mul",
     ),
-    "swiglu_oai": Kind(
+    "swiglu_oai": ActivationKind(
         "g * sigmoid(1.702 * g) * (u + 1) with g = min(gate, 7) and u = up between -7"
         " and 7",
         "The even columns of a row are the gate, the odd ones the up projection.",
     ),
-    "swiglu_clamp10": Kind(
+    "swiglu_clamp10": ActivationKind(
         "silu(g) * u with silu(x) = x * sigmoid(x), g = min(gate, 10) and u = up between"
         " -10 and 10",
         _HALVES,
     ),
-    "relu2": Kind("the square of max(x, 0)", ""),
+    "relu2": ActivationKind("the square of max(x, 0)", ""),
 }
 
 
@@ -167,7 +167,7 @@ def activation_spec(width: Width) -> Spec:
     )
 
 
-def _description(width: Width, kind: Kind) -> str:
+def _description(width: Width, kind: ActivationKind) -> str:
     gated = "Gated activation" if kind.layout else "Activation"
     layout = kind.layout.format(size=width.intermediate_size)
     return (

@@ -13,7 +13,7 @@ LLAMA = "gemm_n28672_k4096"
 
 
 @dataclass(frozen=True)
-class Heads:
+class MergedHeads:
     """Name the constants of two definitions, and the models that have them."""
 
     num_heads: int
@@ -22,11 +22,11 @@ class Heads:
 
 
 HEADS = (
-    Heads(16, 256, ("gemma-2-9b", "qwen3-next-80b-a3b")),
-    Heads(32, 128, ("llama-3.1-8b", "qwen3-30b-a3b", "mistral-7b-v0.1")),
-    Heads(40, 128, ("qwen3-14b", "llama-4-scout")),
-    Heads(64, 128, ("llama-3.1-70b", "qwen3-32b")),
-    Heads(64, 64, ("gpt-oss-120b", "gpt-oss-20b")),
+    MergedHeads(16, 256, ("gemma-2-9b", "qwen3-next-80b-a3b")),
+    MergedHeads(32, 128, ("llama-3.1-8b", "qwen3-30b-a3b", "mistral-7b-v0.1")),
+    MergedHeads(40, 128, ("qwen3-14b", "llama-4-scout")),
+    MergedHeads(64, 128, ("llama-3.1-70b", "qwen3-32b")),
+    MergedHeads(64, 64, ("gpt-oss-120b", "gpt-oss-20b")),
 )
 _EMPTY = (
     "A part without keys has s = -inf and no weight; where no part has keys, v is 0 and"
@@ -39,7 +39,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(make(heads) for make in (merge_state, merge_states) for heads in HEADS)
 
 
-def merge_state(heads: Heads) -> Spec:
+def merge_state(heads: MergedHeads) -> Spec:
     """Return the definition that merges two states."""
     inputs = {}
     for part in ("a", "b"):
@@ -55,7 +55,7 @@ def merge_state(heads: Heads) -> Spec:
     )
 
 
-def merge_states(heads: Heads) -> Spec:
+def merge_states(heads: MergedHeads) -> Spec:
     """Return the definition that merges several states."""
     rows = ("seq_len", "num_states")
     return _spec(
@@ -72,7 +72,7 @@ def merge_states(heads: Heads) -> Spec:
 
 
 def _spec(
-    heads: Heads,
+    heads: MergedHeads,
     kernel: str,
     formula: str,
     axes: dict[str, Axis],

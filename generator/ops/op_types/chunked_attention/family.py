@@ -19,7 +19,7 @@ MODELS = ("llama-4-scout", "llama-4-maverick")
 
 
 @dataclass(frozen=True)
-class Heads:
+class ChunkedHeads:
     """Name the constants of one definition."""
 
     num_qo_heads: int
@@ -27,7 +27,7 @@ class Heads:
     tp: int
 
 
-HEADS = (Heads(40, 8, 1), Heads(5, 1, 8))
+HEADS = (ChunkedHeads(40, 8, 1), ChunkedHeads(5, 1, 8))
 
 
 def specs() -> tuple[Spec, ...]:
@@ -35,7 +35,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(chunked_spec(heads) for heads in HEADS)
 
 
-def chunked_spec(heads: Heads) -> Spec:
+def chunked_spec(heads: ChunkedHeads) -> Spec:
     """Return the definition for one set of constants."""
     qo, kv = heads.num_qo_heads, heads.num_kv_heads
     return Spec(

@@ -12,7 +12,7 @@ from generator.ops.reference_text import reference_text
 
 
 @dataclass(frozen=True)
-class Table:
+class VocabularyTable:
     """Name the constants of one definition, and the models that have them.
 
     Of a vocabulary that `tp` GPUs share, `vocab_size` is the part of one; without `tp`
@@ -27,25 +27,25 @@ class Table:
 
 
 TABLES = (
-    Table(8080, 7168, ("deepseek-v3", "deepseek-r1"), tp=16),
-    Table(16032, 4096, ("llama-3.1-8b",), tp=8),
-    Table(16384, 4096, ("nemotron-h-8b",), tp=8),
-    Table(16388, 5376, ("gemma-3-27b",), tp=16, scaled=True),
-    Table(18992, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b"), tp=8),
-    Table(25136, 2880, ("gpt-oss-120b", "gpt-oss-20b"), tp=8),
-    Table(16032, 2048, ("llama-3.2-1b",), tp=8),
-    Table(32000, 4096, ("mistral-7b-v0.1",)),
-    Table(32768, 6144, ("mixtral-8x22b",)),
-    Table(128256, 2048, ("llama-3.2-1b",)),
-    Table(128256, 3072, ("llama-3.2-3b",)),
-    Table(128256, 4096, ("llama-3.1-8b",)),
-    Table(129280, 7168, ("deepseek-v3", "deepseek-r1", "deepseek-v3.2")),
-    Table(151936, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b")),
-    Table(151936, 4096, ("qwen3-8b", "qwen3-235b-a22b")),
-    Table(152064, 3584, ("qwen2.5-7b",)),
-    Table(201088, 2880, ("gpt-oss-120b", "gpt-oss-20b")),
-    Table(256000, 3584, ("gemma-2-9b",), scaled=True),
-    Table(262208, 5376, ("gemma-3-27b",), scaled=True),
+    VocabularyTable(8080, 7168, ("deepseek-v3", "deepseek-r1"), tp=16),
+    VocabularyTable(16032, 4096, ("llama-3.1-8b",), tp=8),
+    VocabularyTable(16384, 4096, ("nemotron-h-8b",), tp=8),
+    VocabularyTable(16388, 5376, ("gemma-3-27b",), tp=16, scaled=True),
+    VocabularyTable(18992, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b"), tp=8),
+    VocabularyTable(25136, 2880, ("gpt-oss-120b", "gpt-oss-20b"), tp=8),
+    VocabularyTable(16032, 2048, ("llama-3.2-1b",), tp=8),
+    VocabularyTable(32000, 4096, ("mistral-7b-v0.1",)),
+    VocabularyTable(32768, 6144, ("mixtral-8x22b",)),
+    VocabularyTable(128256, 2048, ("llama-3.2-1b",)),
+    VocabularyTable(128256, 3072, ("llama-3.2-3b",)),
+    VocabularyTable(128256, 4096, ("llama-3.1-8b",)),
+    VocabularyTable(129280, 7168, ("deepseek-v3", "deepseek-r1", "deepseek-v3.2")),
+    VocabularyTable(151936, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b")),
+    VocabularyTable(151936, 4096, ("qwen3-8b", "qwen3-235b-a22b")),
+    VocabularyTable(152064, 3584, ("qwen2.5-7b",)),
+    VocabularyTable(201088, 2880, ("gpt-oss-120b", "gpt-oss-20b")),
+    VocabularyTable(256000, 3584, ("gemma-2-9b",), scaled=True),
+    VocabularyTable(262208, 5376, ("gemma-3-27b",), scaled=True),
 )
 
 
@@ -60,10 +60,10 @@ def instance(
     """Return the definition of a name for a model; `sharded` is no constant of an op."""
     scaled = name.startswith("gemma_")
     tp = 2 if constants.get("sharded") else 0
-    return embedding_spec(Table(sizes["v"], sizes["h"], (model,), tp, scaled))
+    return embedding_spec(VocabularyTable(sizes["v"], sizes["h"], (model,), tp, scaled))
 
 
-def embedding_spec(table: Table) -> Spec:
+def embedding_spec(table: VocabularyTable) -> Spec:
     """Return the definition for one set of constants."""
     kind = "gemma_embedding" if table.scaled else "embedding"
     scale = (

@@ -13,7 +13,7 @@ ROWS = ("batch_size", "hidden_size")
 
 
 @dataclass(frozen=True)
-class Norm:
+class GatedNorm:
     """Name the constants of one definition; with groups, the gate comes first.
 
     `word` is what its name says of eps.
@@ -28,9 +28,9 @@ class Norm:
 
 
 NORMS = (
-    Norm(128, ("qwen3-next-80b-a3b",), 1e-06),
-    Norm(8192, ("nemotron-h-8b",), 1e-05, 8),
-    Norm(4096, ("nemotron-h-8b",), 1e-05, 4, 2),
+    GatedNorm(128, ("qwen3-next-80b-a3b",), 1e-06),
+    GatedNorm(8192, ("nemotron-h-8b",), 1e-05, 8),
+    GatedNorm(4096, ("nemotron-h-8b",), 1e-05, 4, 2),
 )
 
 
@@ -46,10 +46,10 @@ def instance(
     kernel = "gated_group_rmsnorm" if "ng" in sizes else "gated_rmsnorm"
     word = name.partition("_h")[0].removeprefix(kernel)
     groups, eps = sizes.get("ng", 0), constants["eps"]
-    return norm_spec(Norm(sizes["h"], (model,), eps, groups, word=word))
+    return norm_spec(GatedNorm(sizes["h"], (model,), eps, groups, word=word))
 
 
-def norm_spec(norm: Norm) -> Spec:
+def norm_spec(norm: GatedNorm) -> Spec:
     """Return the definition for one set of constants."""
     size, groups = norm.hidden_size, norm.num_groups
     kind, name = "gated_rmsnorm", f"gated_rmsnorm{norm.word}_h{size}"

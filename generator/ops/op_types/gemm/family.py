@@ -35,7 +35,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Layer:
+class MatrixLayer:
     """Name the constants of one definition; None: captured itself."""
 
     n: int
@@ -49,43 +49,45 @@ class Layer:
     tp: int = 1
 
 
-def _bf16(n: int, k: int, models: str, use: str, captured_from: str = LLAMA) -> Layer:
-    return Layer(n, k, tuple(models.split()), use, captured_from, BF16)
+def _bf16(
+    n: int, k: int, models: str, use: str, captured_from: str = LLAMA
+) -> MatrixLayer:
+    return MatrixLayer(n, k, tuple(models.split()), use, captured_from, BF16)
 
 
 LAYERS = (
-    Layer(10240, 8192, ("llama-3.1-70b",), QKV, LLAMA),
-    Layer(128, 2048, ("qwen3-30b-a3b",), ROUTER),
-    Layer(16384, 3072, ("llama-3.2-3b",), UP, LLAMA),
-    Layer(2048, 4096, ("qwen3-30b-a3b",), OUT),
-    Layer(2048, 5376, ("gemma-3-27b",), "key or value projection", LLAMA),
-    Layer(21504, 5376, ("gemma-3-27b",), "gate or up projection", LLAMA),
-    Layer(256, 3072, ("minimax-m2",), ROUTER, QWEN),
-    Layer(256, 7168, ("deepseek-v3", "deepseek-r1"), ROUTER),
-    Layer(28672, 4096, ("llama-3.1-8b",), UP),
-    Layer(3072, 3072, ("llama-3.2-3b",), OUT, LLAMA),
-    Layer(3072, 6144, ("minimax-m2",), OUT, QWEN),
-    Layer(3072, 8192, ("llama-3.2-3b",), DOWN, LLAMA),
-    Layer(34816, 5120, ("qwen3-14b",), UP, QWEN),
-    Layer(3584, 18944, ("qwen2.5-7b",), DOWN, QWEN),
-    Layer(3584, 3584, ("qwen2.5-7b",), OUT, QWEN),
-    Layer(37888, 3584, ("qwen2.5-7b",), UP, QWEN),
-    Layer(4096, 14336, ("llama-3.1-8b",), DOWN),
-    Layer(4096, 4096, ("llama-3.1-8b",), OUT),
-    Layer(4096, 5376, ("gemma-3-27b",), "query projection", LLAMA),
-    Layer(4608, 3584, ("qwen2.5-7b",), QKV, QWEN),
-    Layer(5120, 17408, ("qwen3-14b",), DOWN, QWEN),
-    Layer(5120, 2048, ("qwen3-30b-a3b",), QKV),
-    Layer(5120, 3072, ("llama-3.2-3b",), QKV, LLAMA),
-    Layer(5120, 5120, ("qwen3-14b",), OUT, QWEN),
-    Layer(5376, 21504, ("gemma-3-27b",), DOWN, LLAMA),
-    Layer(5376, 4096, ("gemma-3-27b",), OUT, LLAMA),
-    Layer(57344, 8192, ("llama-3.1-70b",), UP, LLAMA),
-    Layer(6144, 4096, ("llama-3.1-8b",), QKV),
-    Layer(7168, 5120, ("qwen3-14b",), QKV, QWEN),
-    Layer(8192, 28672, ("llama-3.1-70b",), DOWN, LLAMA),
-    Layer(8192, 3072, ("minimax-m2",), QKV, QWEN),
-    Layer(8192, 8192, ("llama-3.1-70b",), OUT, LLAMA),
+    MatrixLayer(10240, 8192, ("llama-3.1-70b",), QKV, LLAMA),
+    MatrixLayer(128, 2048, ("qwen3-30b-a3b",), ROUTER),
+    MatrixLayer(16384, 3072, ("llama-3.2-3b",), UP, LLAMA),
+    MatrixLayer(2048, 4096, ("qwen3-30b-a3b",), OUT),
+    MatrixLayer(2048, 5376, ("gemma-3-27b",), "key or value projection", LLAMA),
+    MatrixLayer(21504, 5376, ("gemma-3-27b",), "gate or up projection", LLAMA),
+    MatrixLayer(256, 3072, ("minimax-m2",), ROUTER, QWEN),
+    MatrixLayer(256, 7168, ("deepseek-v3", "deepseek-r1"), ROUTER),
+    MatrixLayer(28672, 4096, ("llama-3.1-8b",), UP),
+    MatrixLayer(3072, 3072, ("llama-3.2-3b",), OUT, LLAMA),
+    MatrixLayer(3072, 6144, ("minimax-m2",), OUT, QWEN),
+    MatrixLayer(3072, 8192, ("llama-3.2-3b",), DOWN, LLAMA),
+    MatrixLayer(34816, 5120, ("qwen3-14b",), UP, QWEN),
+    MatrixLayer(3584, 18944, ("qwen2.5-7b",), DOWN, QWEN),
+    MatrixLayer(3584, 3584, ("qwen2.5-7b",), OUT, QWEN),
+    MatrixLayer(37888, 3584, ("qwen2.5-7b",), UP, QWEN),
+    MatrixLayer(4096, 14336, ("llama-3.1-8b",), DOWN),
+    MatrixLayer(4096, 4096, ("llama-3.1-8b",), OUT),
+    MatrixLayer(4096, 5376, ("gemma-3-27b",), "query projection", LLAMA),
+    MatrixLayer(4608, 3584, ("qwen2.5-7b",), QKV, QWEN),
+    MatrixLayer(5120, 17408, ("qwen3-14b",), DOWN, QWEN),
+    MatrixLayer(5120, 2048, ("qwen3-30b-a3b",), QKV),
+    MatrixLayer(5120, 3072, ("llama-3.2-3b",), QKV, LLAMA),
+    MatrixLayer(5120, 5120, ("qwen3-14b",), OUT, QWEN),
+    MatrixLayer(5376, 21504, ("gemma-3-27b",), DOWN, LLAMA),
+    MatrixLayer(5376, 4096, ("gemma-3-27b",), OUT, LLAMA),
+    MatrixLayer(57344, 8192, ("llama-3.1-70b",), UP, LLAMA),
+    MatrixLayer(6144, 4096, ("llama-3.1-8b",), QKV),
+    MatrixLayer(7168, 5120, ("qwen3-14b",), QKV, QWEN),
+    MatrixLayer(8192, 28672, ("llama-3.1-70b",), DOWN, LLAMA),
+    MatrixLayer(8192, 3072, ("minimax-m2",), QKV, QWEN),
+    MatrixLayer(8192, 8192, ("llama-3.1-70b",), OUT, LLAMA),
     _bf16(8, 6144, "mixtral-8x22b", ROUTER),
     _bf16(16, 5120, "llama-4-scout", ROUTER),
     _bf16(32, 2880, "gpt-oss-20b", ROUTER, QWEN),
@@ -154,22 +156,22 @@ def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     plain = tuple(layer_spec(layer) for layer in LAYERS)
     others = [
-        Layer(n, k, tuple(models.split()), use, QWEN, BF16, BIAS, tp=tp)
+        MatrixLayer(n, k, tuple(models.split()), use, QWEN, BF16, BIAS, tp=tp)
         for n, k, models, use, tp in WITH_BIAS
     ]
     others += [
-        Layer(n, k, tuple(models.split()), ROUTER, captured, BF16, ROUTED)
+        MatrixLayer(n, k, tuple(models.split()), ROUTER, captured, BF16, ROUTED)
         for n, k, models, captured in ROUTERS
     ]
     others += [
-        Layer(n, k, (model,), use.format(heads), DEEPSEEK, BF16, BATCH, heads, tp)
+        MatrixLayer(n, k, (model,), use.format(heads), DEEPSEEK, BF16, BATCH, heads, tp)
         for heads, model, tp in ABSORBED
         for n, k, use in ((512, 128, _TO), (128, 512, _FROM))
     ]
     return (*plain, *(kind_spec(layer) for layer in others))
 
 
-def kind_spec(layer: Layer) -> Spec:
+def kind_spec(layer: MatrixLayer) -> Spec:
     """Return the definition of a product with a bias, a batch, or float32 sums."""
     sizes = f"n{layer.n}_k{layer.k}"
     head = ("batch_size",) if layer.batch else ()
@@ -209,16 +211,16 @@ def instance(
     kind = next((k for k in _KINDS if name.startswith(f"{k}_")), None)
     if kind:
         n, k, batch = sizes["n"], sizes["k"], sizes.get("b", 0)
-        layer = Layer(n, k, (model,), "linear layer", LLAMA, BF16, kind, batch)
+        layer = MatrixLayer(n, k, (model,), "linear layer", LLAMA, BF16, kind, batch)
         return kind_spec(layer)
     if not name.startswith("gemm_"):
         return None
     dtype = BF16 if name.startswith("gemm_bf16_") else F16
-    layer = Layer(sizes["n"], sizes["k"], (model,), "linear layer", LLAMA, dtype)
+    layer = MatrixLayer(sizes["n"], sizes["k"], (model,), "linear layer", LLAMA, dtype)
     return layer_spec(layer)
 
 
-def layer_spec(layer: Layer) -> Spec:
+def layer_spec(layer: MatrixLayer) -> Spec:
     """Return the definition for one set of constants."""
     kind = "gemm" if layer.dtype == F16 else "gemm_bf16"
     name = f"{kind}_n{layer.n}_k{layer.k}"

@@ -21,7 +21,7 @@ _DTYPE = "float8_e4m3fn"
 
 
 @dataclass(frozen=True)
-class Layer:
+class Float8Layer:
     """Name the constants of one definition; a `batch` is one of matrices."""
 
     n: int
@@ -33,26 +33,32 @@ class Layer:
 
 
 LAYERS = (
-    Layer(1536, 7168, _BOTH, "compression of the query"),
-    Layer(24576, 1536, _DEEPSEEK, "query projection"),
-    Layer(12288, 1536, _KIMI, "query projection"),
-    Layer(576, 7168, _BOTH, "compression of key and value"),
-    Layer(32768, 512, _DEEPSEEK, "key and value projection"),
-    Layer(16384, 512, _KIMI, "key and value projection"),
-    Layer(7168, 16384, _DEEPSEEK, "attention output projection"),
-    Layer(7168, 8192, _KIMI, "attention output projection"),
-    Layer(36864, 7168, _BOTH, "fused gate and up projection of dense layers"),
-    Layer(7168, 18432, _BOTH, "down projection of dense layers"),
-    Layer(4096, 7168, _BOTH, "fused gate and up projection of the shared expert"),
-    Layer(7168, 2048, _BOTH, "down projection of the shared expert"),
-    Layer(8192, 3072, ("minimax-m2",), "fused query, key and value projection", QWEN),
-    Layer(3072, 6144, ("minimax-m2",), "attention output projection", QWEN),
-    Layer(512, 128, _DEEPSEEK, "queries of 128 heads into the latent space", batch=128),
-    Layer(128, 512, _DEEPSEEK, "outputs of 128 heads from the latent space", batch=128),
-    Layer(512, 128, _KIMI, "queries of 64 heads into the latent space", batch=64),
-    Layer(128, 512, _KIMI, "outputs of 64 heads from the latent space", batch=64),
-    Layer(6144, 4096, ("llama-3.1-8b",), "query, key and value", LLAMA, 1),
-    Layer(28672, 4096, ("llama-3.1-8b",), "gate and up", LLAMA, 1),
+    Float8Layer(1536, 7168, _BOTH, "compression of the query"),
+    Float8Layer(24576, 1536, _DEEPSEEK, "query projection"),
+    Float8Layer(12288, 1536, _KIMI, "query projection"),
+    Float8Layer(576, 7168, _BOTH, "compression of key and value"),
+    Float8Layer(32768, 512, _DEEPSEEK, "key and value projection"),
+    Float8Layer(16384, 512, _KIMI, "key and value projection"),
+    Float8Layer(7168, 16384, _DEEPSEEK, "attention output projection"),
+    Float8Layer(7168, 8192, _KIMI, "attention output projection"),
+    Float8Layer(36864, 7168, _BOTH, "fused gate and up projection of dense layers"),
+    Float8Layer(7168, 18432, _BOTH, "down projection of dense layers"),
+    Float8Layer(4096, 7168, _BOTH, "fused gate and up projection of the shared expert"),
+    Float8Layer(7168, 2048, _BOTH, "down projection of the shared expert"),
+    Float8Layer(
+        8192, 3072, ("minimax-m2",), "fused query, key and value projection", QWEN
+    ),
+    Float8Layer(3072, 6144, ("minimax-m2",), "attention output projection", QWEN),
+    Float8Layer(
+        512, 128, _DEEPSEEK, "queries of 128 heads into the latent space", batch=128
+    ),
+    Float8Layer(
+        128, 512, _DEEPSEEK, "outputs of 128 heads from the latent space", batch=128
+    ),
+    Float8Layer(512, 128, _KIMI, "queries of 64 heads into the latent space", batch=64),
+    Float8Layer(128, 512, _KIMI, "outputs of 64 heads from the latent space", batch=64),
+    Float8Layer(6144, 4096, ("llama-3.1-8b",), "query, key and value", LLAMA, 1),
+    Float8Layer(28672, 4096, ("llama-3.1-8b",), "gate and up", LLAMA, 1),
 )
 
 
@@ -67,17 +73,17 @@ def instance(
     """Return the definition of a name for a model, None for another kind's."""
     if not name.startswith("fp8_blockscale_gemm_") or sizes["k"] % BLOCK:
         return None
-    return layer_spec(Layer(sizes["n"], sizes["k"], (model,), "linear layer"))
+    return layer_spec(Float8Layer(sizes["n"], sizes["k"], (model,), "linear layer"))
 
 
-def layer_spec(layer: Layer) -> Spec:
+def layer_spec(layer: Float8Layer) -> Spec:
     """Return the definition for one set of constants."""
     models = (f"model:{model}" for model in layer.models)
     tags = (*models, f"quantization:{_DTYPE}")
     return (_batched if layer.batch else _blockwise)(layer, tags)
 
 
-def _blockwise(layer: Layer, tags: tuple[str, ...]) -> Spec:
+def _blockwise(layer: Float8Layer, tags: tuple[str, ...]) -> Spec:
     k_blocks, n_blocks = layer.k // BLOCK, -(-layer.n // BLOCK)
     return Spec(
         name=f"fp8_blockscale_gemm_sm90_n{layer.n}_k{layer.k}",
@@ -118,7 +124,7 @@ def _blockwise(layer: Layer, tags: tuple[str, ...]) -> Spec:
     )
 
 
-def _batched(layer: Layer, tags: tuple[str, ...]) -> Spec:
+def _batched(layer: Float8Layer, tags: tuple[str, ...]) -> Spec:
     return Spec(
         name=f"bmm_fp8_b{layer.batch}_n{layer.n}_k{layer.k}",
         description=(

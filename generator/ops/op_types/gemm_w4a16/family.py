@@ -35,7 +35,7 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class Layer:
+class PackedLayer:
     """Name the features of a layer of one of `tp` devices."""
 
     n: int
@@ -46,11 +46,15 @@ class Layer:
     tp: int
 
 
-def _layers(model: str, captured_from: str, tp: int, *sizes: int) -> tuple[Layer, ...]:
+def _layers(
+    model: str, captured_from: str, tp: int, *sizes: int
+) -> tuple[PackedLayer, ...]:
     """Return the four layers of a model: their features, out and in."""
     uses = (QKV, OUT, UP, DOWN)
     pairs = zip(sizes[::2], sizes[1::2], uses, strict=True)
-    return tuple(Layer(n, k, use, model, captured_from, tp) for n, k, use in pairs)
+    return tuple(
+        PackedLayer(n, k, use, model, captured_from, tp) for n, k, use in pairs
+    )
 
 
 _LLAMA_70B = _layers(
@@ -72,7 +76,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(layer_spec(kind, layer) for kind, some in LAYERS for layer in some)
 
 
-def layer_spec(kind: str, layer: Layer) -> Spec:
+def layer_spec(kind: str, layer: PackedLayer) -> Spec:
     """Return the definition of one layout for a layer."""
     dtype = "bfloat16" if kind == INT4PACK else "float16"
     axes, inputs = _weights(kind, layer)
@@ -117,7 +121,9 @@ _LENGTHS = {
 }
 
 
-def _weights(kind: str, layer: Layer) -> tuple[dict[str, Axis], dict[str, Tensor]]:
+def _weights(
+    kind: str, layer: PackedLayer
+) -> tuple[dict[str, Axis], dict[str, Tensor]]:
     """Return the axes of packed weights, and the inputs."""
     words_n = {"words_n": Axis("Words along N.", layer.n // 8)}
     if kind == INT4PACK:

@@ -23,7 +23,7 @@ from generator.ops.op_types.gqa_paged.family_table import (
     HEADS,
     PREFILL,
     PREFILL_API,
-    Heads,
+    PagedHeads,
 )
 from generator.ops.reference_text import reference_text
 
@@ -67,7 +67,7 @@ def variant_spec(
     rows = "total_q" if prefill else "batch_size"
     masked = "custom_mask" in geometry.added_inputs
     ends = (*("total_q",) * prefill, *("mask_len",) * masked)
-    heads = Heads(
+    heads = PagedHeads(
         geometry.num_qo_heads,
         geometry.num_kv_heads,
         page_size,
@@ -144,7 +144,7 @@ def _outputs(rows: str, dtype: str = "bfloat16") -> dict[str, Tensor]:
     }
 
 
-def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
+def attention_spec(heads: PagedHeads, *, prefill: bool) -> Spec:
     """Return the definition for one set of constants."""
     stage = "prefill_causal" if prefill else "decode"
     rows = "total_q" if prefill else "batch_size"
@@ -182,13 +182,13 @@ def attention_spec(heads: Heads, *, prefill: bool) -> Spec:
     )
 
 
-def _captured_from(heads: Heads, stage: str) -> str:
+def _captured_from(heads: PagedHeads, stage: str) -> str:
     # Qwen's models follow the captured Qwen3-30B-A3B, the others Llama-3.1-8B.
     qwen = all("qwen" in tag for tag in heads.tags if tag.startswith("model:"))
     return f"gqa_paged_{stage}_h32_kv{4 if qwen else 8}_d{HEAD_DIM}_ps1"
 
 
-def _description(heads: Heads, prefill: bool) -> str:
+def _description(heads: PagedHeads, prefill: bool) -> str:
     stage = "causal prefill" if prefill else "decode"
     return " ".join(
         (
@@ -202,7 +202,7 @@ def _description(heads: Heads, prefill: bool) -> str:
     )
 
 
-def _axis(name: str, heads: Heads) -> Axis:
+def _axis(name: str, heads: PagedHeads) -> Axis:
     consts = {
         "num_qo_heads": Axis("Query heads.", heads.num_qo_heads),
         "num_kv_heads": Axis("Key and value heads.", heads.num_kv_heads),
@@ -223,7 +223,7 @@ def _cache(what: str, geometry: Geometry | None = None) -> Tensor:
     )
 
 
-def _constraints(heads: Heads, prefill: bool) -> tuple[str, ...]:
+def _constraints(heads: PagedHeads, prefill: bool) -> tuple[str, ...]:
     # A definition without the axis batch_size can't tie len_indptr to it.
     first = (paged.LEN_INDPTR,) if "batch_size" in heads.axes else ()
     total_q = (paged.TOTAL_Q,) if prefill else ()

@@ -21,7 +21,7 @@ PREFILL_AXES_BATCH_LAST = (*PREFILL_AXES, "batch_size")
 
 
 @dataclass(frozen=True)
-class Heads:
+class PagedHeads:
     """Name the constants of one definition; `tags` follow its stage tag.
 
     `flag` says that it takes return_lse, as calls of FlashInfer's wrapper pass it.
@@ -38,9 +38,9 @@ class Heads:
 
 def _decode(
     qo: int, kv: int, ps: int, models: str, tp: int, axes: tuple[str, ...] = DECODE_AXES
-) -> Heads:
+) -> PagedHeads:
     tags = (*_model_tags(models), DECODE_API, f"tp:{tp}")
-    return Heads(qo, kv, ps, axes, tags)
+    return PagedHeads(qo, kv, ps, axes, tags)
 
 
 def _prefill(
@@ -51,8 +51,8 @@ def _prefill(
     tp: int,
     axes: tuple[str, ...] = PREFILL_AXES,
     api: str = PREFILL_API,
-) -> Heads:
-    return Heads(qo, kv, ps, axes, (*_model_tags(models), api, f"tp:{tp}"))
+) -> PagedHeads:
+    return PagedHeads(qo, kv, ps, axes, (*_model_tags(models), api, f"tp:{tp}"))
 
 
 def _model_tags(models: str) -> tuple[str, ...]:
@@ -95,8 +95,8 @@ PREFILL = (
     _prefill(16, 2, 64, "llama-3.1-70b qwen3-32b", 4, PREFILL_AXES_BATCH_FIRST),
     _prefill(20, 4, 1, "qwen3-14b", 2),
     _prefill(20, 4, 64, "qwen3-14b", 2, PREFILL_AXES_BATCH_FIRST),
-    Heads(24, 4, 1, PREFILL_AXES, MIXTRAL_PREFILL_TAGS),
-    Heads(24, 4, 64, PREFILL_AXES_BATCH_FIRST, MIXTRAL_PREFILL_TAGS),
+    PagedHeads(24, 4, 1, PREFILL_AXES, MIXTRAL_PREFILL_TAGS),
+    PagedHeads(24, 4, 64, PREFILL_AXES_BATCH_FIRST, MIXTRAL_PREFILL_TAGS),
     _prefill(24, 8, 1, "llama-3.2-3b", 1),
     _prefill(24, 8, 64, "llama-3.2-3b", 1, PREFILL_AXES_BATCH_FIRST),
     _prefill(32, 16, 1, "gemma-3-27b", 1),

@@ -20,7 +20,7 @@ QWEN = "gqa_ragged_prefill_causal_h32_kv4_d128"
 
 
 @dataclass(frozen=True)
-class Heads:
+class RaggedHeads:
     """Name the constants of one definition."""
 
     num_qo_heads: int
@@ -34,15 +34,15 @@ class Heads:
 
 
 HEADS = (
-    Heads(16, 2, "qwen3-32b", 4, QWEN),
-    Heads(20, 4, "qwen3-14b", 2, QWEN),
-    Heads(24, 8, "llama-3.2-3b", 1, LLAMA),
-    Heads(32, 16, "gemma-3-27b", 1, LLAMA, scale_of=168),
-    Heads(32, 4, "qwen3-30b-a3b", 1, QWEN),
-    Heads(32, 8, "llama-3.1-8b", 1, LLAMA),
-    Heads(5, 1, "llama-4-scout-17b-16e", 8, LLAMA),
-    Heads(6, 1, "minimax-m2", 8, LLAMA),
-    Heads(8, 1, "qwen3-next-80b-a3b", 2, QWEN, head_dim=256),
+    RaggedHeads(16, 2, "qwen3-32b", 4, QWEN),
+    RaggedHeads(20, 4, "qwen3-14b", 2, QWEN),
+    RaggedHeads(24, 8, "llama-3.2-3b", 1, LLAMA),
+    RaggedHeads(32, 16, "gemma-3-27b", 1, LLAMA, scale_of=168),
+    RaggedHeads(32, 4, "qwen3-30b-a3b", 1, QWEN),
+    RaggedHeads(32, 8, "llama-3.1-8b", 1, LLAMA),
+    RaggedHeads(5, 1, "llama-4-scout-17b-16e", 8, LLAMA),
+    RaggedHeads(6, 1, "minimax-m2", 8, LLAMA),
+    RaggedHeads(8, 1, "qwen3-next-80b-a3b", 2, QWEN, head_dim=256),
 )
 
 
@@ -92,7 +92,7 @@ def variant_spec(geometry: Geometry) -> Spec:
     )
 
 
-def attention_spec(heads: Heads) -> Spec:
+def attention_spec(heads: RaggedHeads) -> Spec:
     """Return the definition for one set of constants."""
     qo, kv, dim = heads.num_qo_heads, heads.num_kv_heads, heads.head_dim
     return Spec(

@@ -15,7 +15,7 @@ LLAMA = "gqa_ragged_prefill_causal_h32_kv8_d128"
 
 
 @dataclass(frozen=True)
-class Heads:
+class SingleHeads:
     """Name the constants of some definitions, and the models that have them."""
 
     num_qo_heads: int
@@ -27,11 +27,11 @@ class Heads:
 
 _ENCODER = ("prefill_noncausal",)
 HEADS = (
-    Heads(32, 8, 128, ("llama-3.1-8b",)),
-    Heads(32, 4, 128, ("qwen3-30b-a3b",)),
-    Heads(16, 2, 256, ("qwen3-next-80b-a3b",)),
-    Heads(20, 20, 64, ("whisper-large-v3",), stages=_ENCODER),
-    Heads(16, 16, 64, ("bge-large-en-v1.5",), stages=_ENCODER),
+    SingleHeads(32, 8, 128, ("llama-3.1-8b",)),
+    SingleHeads(32, 4, 128, ("qwen3-30b-a3b",)),
+    SingleHeads(16, 2, 256, ("qwen3-next-80b-a3b",)),
+    SingleHeads(20, 20, 64, ("whisper-large-v3",), stages=_ENCODER),
+    SingleHeads(16, 16, 64, ("bge-large-en-v1.5",), stages=_ENCODER),
 )
 _MASKS = {
     "prefill_causal": (
@@ -48,7 +48,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(single_spec(heads, s) for heads in HEADS for s in heads.stages)
 
 
-def single_spec(heads: Heads, stage: str) -> Spec:
+def single_spec(heads: SingleHeads, stage: str) -> Spec:
     """Return the definition of one stage: `prefill_causal`, for one."""
     qo, kv, dim = heads.num_qo_heads, heads.num_kv_heads, heads.head_dim
     kind = stage.partition("_")[0]

@@ -13,7 +13,7 @@ ROWS = ("batch_size", "hidden_size")
 
 
 @dataclass(frozen=True)
-class Norm:
+class LayerNorm:
     """Name the constants of one definition; `word` is what its name says of eps."""
 
     hidden_size: int
@@ -24,9 +24,9 @@ class Norm:
 
 
 NORMS = (
-    Norm(128, ("deepseek-v3.2",), 1e-06, "the keys of an indexer"),
-    Norm(1280, ("whisper-large-v3",), 1e-05, "hidden states", "_eps_1em5"),
-    Norm(4096, ("bloom-7b1",), 1e-05, "hidden states", "_eps_1em5"),
+    LayerNorm(128, ("deepseek-v3.2",), 1e-06, "the keys of an indexer"),
+    LayerNorm(1280, ("whisper-large-v3",), 1e-05, "hidden states", "_eps_1em5"),
+    LayerNorm(4096, ("bloom-7b1",), 1e-05, "hidden states", "_eps_1em5"),
 )
 
 
@@ -41,10 +41,10 @@ def instance(
     """Return the definition of a name for a model."""
     word = name.rpartition("_h")[0].removeprefix("layernorm")
     eps = constants["eps"]
-    return norm_spec(Norm(sizes["h"], (model,), eps, "hidden states", word))
+    return norm_spec(LayerNorm(sizes["h"], (model,), eps, "hidden states", word))
 
 
-def norm_spec(norm: Norm) -> Spec:
+def norm_spec(norm: LayerNorm) -> Spec:
     """Return the definition for one set of constants."""
     columns = ("hidden_size",)
     return Spec(

@@ -25,7 +25,7 @@ VO_DIM = 128
 
 
 @dataclass(frozen=True)
-class Heads:
+class LatentHeads:
     """Name the constants of one definition of the family."""
 
     num_heads: int
@@ -35,11 +35,11 @@ class Heads:
 
 
 HEADS = (
-    Heads(16, DEEPSEEK, DEEPSEEK_SCALE),
-    Heads(8, KIMI, KIMI_SCALE),
+    LatentHeads(16, DEEPSEEK, DEEPSEEK_SCALE),
+    LatentHeads(8, KIMI, KIMI_SCALE),
     # all heads on one GPU, with data-parallel attention
-    Heads(64, KIMI, KIMI_SCALE, tp=1),
-    Heads(128, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
+    LatentHeads(64, KIMI, KIMI_SCALE, tp=1),
+    LatentHeads(128, DEEPSEEK, DEEPSEEK_SCALE, tp=1),
 )
 
 
@@ -52,10 +52,10 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    return attention_spec(Heads(sizes["h"], (model,), scale_of(model)))
+    return attention_spec(LatentHeads(sizes["h"], (model,), scale_of(model)))
 
 
-def attention_spec(heads: Heads) -> Spec:
+def attention_spec(heads: LatentHeads) -> Spec:
     """Return the definition for one set of constants."""
     return Spec(
         name=f"mla_ragged_prefill_causal_h{heads.num_heads}_qk{QK_DIM}_vo{VO_DIM}",

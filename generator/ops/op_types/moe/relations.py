@@ -53,7 +53,7 @@ _ADDED = {
 }
 
 
-class Chosen(Tiled):
+class ChosenExperts(Tiled):
     """Weights that are zero but for some experts of a `Tiled`.
 
     `experts` maps a place in this tensor to an expert of the `Tiled`.
@@ -63,9 +63,9 @@ class Chosen(Tiled):
         super().__init__(tiled.base, tiled.shape)
         self.experts = dict(experts)
 
-    def on(self, device: torch.device) -> Chosen:
+    def on(self, device: torch.device) -> ChosenExperts:
         """Return the same weights with their base on a device."""
-        return Chosen(super().on(device), self.experts)
+        return ChosenExperts(super().on(device), self.experts)
 
     def __getitem__(self, expert: int) -> torch.Tensor:
         """Return the matrix at a place, zeros if it has no expert."""
@@ -95,10 +95,10 @@ class Chosen(Tiled):
             for own, given in pairs
         )
 
-    def moved(self, places: Callable[[int], int | None]) -> Chosen:
+    def moved(self, places: Callable[[int], int | None]) -> ChosenExperts:
         """Return the experts at `places(place)`; None drops an expert."""
         found = {places(place): expert for place, expert in self.experts.items()}
-        return Chosen(self, {p: e for p, e in found.items() if p is not None})
+        return ChosenExperts(self, {p: e for p, e in found.items() if p is not None})
 
 
 def _zeros(
@@ -163,7 +163,7 @@ def _chosen_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs
     }
     hot = hot_experts(definition, case, stream)[: case.params["local"]]
     for name in _WEIGHTS:
-        made[name] = Chosen(made[name], {e - offset: e - offset for e in hot})
+        made[name] = ChosenExperts(made[name], {e - offset: e - offset for e in hot})
     return {name: made[name] for name in definition.interface.inputs}
 
 

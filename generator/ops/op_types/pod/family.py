@@ -16,7 +16,7 @@ PAGE_SIZE = 64
 
 
 @dataclass(frozen=True)
-class Heads:
+class PodHeads:
     """Name the constants of one definition, and the models that have them."""
 
     num_qo_heads: int
@@ -27,8 +27,8 @@ class Heads:
 
 
 HEADS = (
-    Heads(32, 8, 128, ("llama-3.1-8b",), LLAMA),
-    Heads(32, 4, 128, ("qwen3-30b-a3b",), QWEN),
+    PodHeads(32, 8, 128, ("llama-3.1-8b",), LLAMA),
+    PodHeads(32, 4, 128, ("qwen3-30b-a3b",), QWEN),
 )
 
 
@@ -37,7 +37,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(pod_spec(heads) for heads in HEADS)
 
 
-def pod_spec(heads: Heads) -> Spec:
+def pod_spec(heads: PodHeads) -> Spec:
     """Return the definition for one set of constants."""
     qo, kv, dim = heads.num_qo_heads, heads.num_kv_heads, heads.head_dim
     cache = ("num_pages", "page_size", "num_kv_heads", "head_dim")

@@ -24,7 +24,7 @@ _HOPPER = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class QuantizationKind:
     """Describe one kind: its block, what its codes and scales are, its tags.
 
     A byte holds `packed` codes; `scale` is the dtype of a block's scale.
@@ -42,7 +42,7 @@ class Kind:
 _NVFP4 = ("quantization:nvfp4",)
 _MXFP4 = ("quantization:mxfp4",)
 KINDS = {
-    "per_token_group_quant_fp8": Kind(
+    "per_token_group_quant_fp8": QuantizationKind(
         128,
         "Quantise activations to float8_e4m3fn: the scale of each 128 elements of a row "
         "is their largest magnitude, at least 1e-10, divided by 448; the codes are the "
@@ -53,7 +53,7 @@ KINDS = {
             "fi_api:flashinfer.quantization.per_token_group_quant_8bit",
         ),
     ),
-    "mxfp8_quantize": Kind(
+    "mxfp8_quantize": QuantizationKind(
         32,
         "Quantise activations to mxfp8: each 32 elements of a row share a power of two, "
         "a 448th of their largest magnitude rounded up; its exponent plus 127 is the "
@@ -61,7 +61,7 @@ KINDS = {
         "int8",
         ("quantization:mxfp8", "gpu:sm100", "layout:linear"),
     ),
-    "mxfp4_quantize": Kind(
+    "mxfp4_quantize": QuantizationKind(
         32,
         "Quantise activations to mxfp4: each 32 elements of a row share a power of two, "
         "a sixth of their largest magnitude rounded up; its exponent plus 127 is the "
@@ -71,7 +71,7 @@ KINDS = {
         (*_MXFP4, "gpu:sm100", "layout:linear"),
         packed=2,
     ),
-    "nvfp4_quantize": Kind(
+    "nvfp4_quantize": QuantizationKind(
         16,
         "Quantise activations to nvfp4: the scale of each 16 elements of a row is a "
         "sixth of their largest magnitude times global_scale, as float8_e4m3fn. Codes "
@@ -83,7 +83,7 @@ KINDS = {
         packed=2,
         is_global=True,
     ),
-    "mxfp4_dequantize": Kind(
+    "mxfp4_dequantize": QuantizationKind(
         32,
         "Values of mxfp4: the e2m1 code, the first of two in the lower half of a byte, "
         "times two to the power of the scale's byte less 127, one for 32 elements.",
@@ -92,7 +92,7 @@ KINDS = {
         packed=2,
         dequantises=True,
     ),
-    "nvfp4_dequantize": Kind(
+    "nvfp4_dequantize": QuantizationKind(
         16,
         "Values of nvfp4: the e2m1 code, the first of two in the lower half of a byte, "
         "times the scale of its 16 elements, times global_scale, which is the reciprocal "

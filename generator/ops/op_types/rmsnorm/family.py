@@ -13,7 +13,7 @@ ROWS = ("batch_size", "hidden_size")
 
 
 @dataclass(frozen=True)
-class Norm:
+class RmsNorm:
     """Name the constants of one definition of the family.
 
     `prefix` and `word` are what its name says of the variant, before and behind the
@@ -50,30 +50,32 @@ PIXELS = "the channels of a video decoder's pixels (one row a pixel)"
 SCALE = 0.0125
 
 NORMS = (
-    Norm(2048, QWEN_30B, 1e-06, 2048, fused_add=True),
-    Norm(3072, MINIMAX, 1e-06, 2048, fused_add=True),
-    Norm(4096, LLAMA, 1e-05, 4096, fused_add=True),
-    Norm(5120, QWEN_14B, 1e-06, 2048, fused_add=True),
-    Norm(5376, GEMMA, 1e-06, 4096, fused_add=True, unit_offset=True),
-    Norm(7168, DEEPSEEK, 1e-06, 7168, fused_add=True),
-    Norm(128, QWEN_30B, 1e-06, 128, use=HEADS),
-    Norm(1536, DEEPSEEK, 1e-06, 1536, use="the compressed query of latent attention"),
-    Norm(2048, QWEN_30B, 1e-06, 2048),
-    Norm(3072, MINIMAX, 1e-06, 2048),
-    Norm(4096, LLAMA, 1e-05, 4096),
-    Norm(512, DEEPSEEK, 1e-06, 512, use="the compressed KV of latent attention"),
-    Norm(5120, QWEN_14B, 1e-06, 2048),
-    Norm(5376, GEMMA, 1e-06, 4096, unit_offset=True),
-    Norm(7168, DEEPSEEK, 1e-06, 7168),
-    Norm(128, GEMMA, 1e-06, 128, unit_offset=True, use=HEADS, prefix="gemma_"),
-    Norm(256, QWEN_NEXT, 1e-06, 128, unit_offset=True, use=HEADS, prefix="gemma_"),
-    Norm(2048, QWEN_NEXT, 1e-06, 2048, unit_offset=True, prefix="gemma_"),
-    Norm(2048, QWEN_NEXT, 1e-06, 2048, True, unit_offset=True, prefix="gemma_"),
-    Norm(5120, LLAMA_4, 1e-05, 2048, word="_eps_1em5"),
-    Norm(5120, LLAMA_4, 1e-05, 2048, fused_add=True, word="_eps_1em5"),
+    RmsNorm(2048, QWEN_30B, 1e-06, 2048, fused_add=True),
+    RmsNorm(3072, MINIMAX, 1e-06, 2048, fused_add=True),
+    RmsNorm(4096, LLAMA, 1e-05, 4096, fused_add=True),
+    RmsNorm(5120, QWEN_14B, 1e-06, 2048, fused_add=True),
+    RmsNorm(5376, GEMMA, 1e-06, 4096, fused_add=True, unit_offset=True),
+    RmsNorm(7168, DEEPSEEK, 1e-06, 7168, fused_add=True),
+    RmsNorm(128, QWEN_30B, 1e-06, 128, use=HEADS),
+    RmsNorm(
+        1536, DEEPSEEK, 1e-06, 1536, use="the compressed query of latent attention"
+    ),
+    RmsNorm(2048, QWEN_30B, 1e-06, 2048),
+    RmsNorm(3072, MINIMAX, 1e-06, 2048),
+    RmsNorm(4096, LLAMA, 1e-05, 4096),
+    RmsNorm(512, DEEPSEEK, 1e-06, 512, use="the compressed KV of latent attention"),
+    RmsNorm(5120, QWEN_14B, 1e-06, 2048),
+    RmsNorm(5376, GEMMA, 1e-06, 4096, unit_offset=True),
+    RmsNorm(7168, DEEPSEEK, 1e-06, 7168),
+    RmsNorm(128, GEMMA, 1e-06, 128, unit_offset=True, use=HEADS, prefix="gemma_"),
+    RmsNorm(256, QWEN_NEXT, 1e-06, 128, unit_offset=True, use=HEADS, prefix="gemma_"),
+    RmsNorm(2048, QWEN_NEXT, 1e-06, 2048, unit_offset=True, prefix="gemma_"),
+    RmsNorm(2048, QWEN_NEXT, 1e-06, 2048, True, unit_offset=True, prefix="gemma_"),
+    RmsNorm(5120, LLAMA_4, 1e-05, 2048, word="_eps_1em5"),
+    RmsNorm(5120, LLAMA_4, 1e-05, 2048, fused_add=True, word="_eps_1em5"),
     # inputs of products whose float8 has one scale a tensor, as checkpoints have it
     *(
-        Norm(size, models, eps, captured, fused_add, then="quant")
+        RmsNorm(size, models, eps, captured, fused_add, then="quant")
         for size, models, eps, captured in (
             (4096, LLAMA, 1e-05, 4096),
             (8192, LLAMA_70B, 1e-05, 4096),
@@ -83,7 +85,9 @@ NORMS = (
     ),
     # what calls of FlashInfer's fused norms write: both tensors
     *(
-        Norm(size, models, eps, captured, True, offset, prefix=prefix, then="residual")
+        RmsNorm(
+            size, models, eps, captured, True, offset, prefix=prefix, then="residual"
+        )
         for size, models, eps, captured, offset, prefix in (
             (2048, QWEN_30B, 1e-06, 2048, False, ""),
             (3072, MINIMAX, 1e-06, 2048, False, ""),
@@ -95,7 +99,7 @@ NORMS = (
         )
     ),
     *(
-        Norm(size, WAN, 1e-06, 128, use=PIXELS, word="_eps_1em6", then="silu")
+        RmsNorm(size, WAN, 1e-06, 128, use=PIXELS, word="_eps_1em6", then="silu")
         for size in (96, 384)
     ),
 )
@@ -117,11 +121,11 @@ def instance(
         return None
     eps, offset, size = constants["eps"], constants["unit_offset"], sizes["h"]
     then = "residual" if kernel.endswith("_residual") else ""
-    norm = Norm(size, (model,), eps, 4096, kernel != "rmsnorm", offset)
+    norm = RmsNorm(size, (model,), eps, 4096, kernel != "rmsnorm", offset)
     return norm_spec(replace(norm, prefix=prefix, word=word, then=then))
 
 
-def norm_spec(norm: Norm) -> Spec:
+def norm_spec(norm: RmsNorm) -> Spec:
     """Return the definition for one set of constants."""
     plain = "fused_add_rmsnorm" if norm.fused_add else "rmsnorm"
     kernel = plain if norm.then != "silu" else "fused_rmsnorm_silu"
@@ -152,7 +156,7 @@ def norm_spec(norm: Norm) -> Spec:
     )
 
 
-def _description(norm: Norm) -> str:
+def _description(norm: RmsNorm) -> str:
     x = "(hidden_states + residual)" if norm.fused_add else "hidden_states"
     scale = "(1 + weight)" if norm.unit_offset else "weight"
     eps = norm.eps
@@ -177,7 +181,7 @@ def _description(norm: Norm) -> str:
     return text
 
 
-def _inputs(norm: Norm) -> dict[str, Tensor]:
+def _inputs(norm: RmsNorm) -> dict[str, Tensor]:
     hidden_states = Tensor(ROWS, "bfloat16", "Rows to normalise.")
     residual = Tensor(ROWS, "bfloat16", "Added to hidden_states first.")
     scale = "Scale of each column"
@@ -192,7 +196,7 @@ def _inputs(norm: Norm) -> dict[str, Tensor]:
     }
 
 
-def _outputs(norm: Norm) -> dict[str, Tensor]:
+def _outputs(norm: RmsNorm) -> dict[str, Tensor]:
     found = {"output": Tensor(ROWS, "bfloat16", "The normalised rows.")}
     if norm.then == "quant":
         rows = "The normalised rows, in 8 bits."

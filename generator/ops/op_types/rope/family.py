@@ -18,7 +18,7 @@ QUERY, KEY = (
 
 
 @dataclass(frozen=True)
-class Heads:
+class RotatedHeads:
     """Name the constants of one definition, and the models that have them.
 
     `counts` are query and key heads of one GPU, `positions` the rows of the cache that
@@ -37,20 +37,20 @@ _DENSE = ("llama-3.1-8b", "llama-3.1-70b", "mistral-7b-v0.1", "qwen3-8b", "qwen3
 _GPT_OSS = ("gpt-oss-120b", "gpt-oss-20b")
 _MINIMAX = ((48, 8), (24, 4), (12, 2), (6, 1))
 HEADS = (
-    Heads(128, 64, ("minimax-m2",), _MINIMAX, 196_608),
-    Heads(64, 64, ("llama-3.2-1b", *_GPT_OSS), ((32, 8), (64, 8))),
-    Heads(128, 128, _DENSE, ((32, 8), (64, 8), (8, 1))),
-    Heads(256, 64, ("qwen3-next-80b-a3b",), ((16, 2), (8, 1))),
-    Heads(256, 256, ("gemma-2-9b",), ((16, 8),), 8192),
+    RotatedHeads(128, 64, ("minimax-m2",), _MINIMAX, 196_608),
+    RotatedHeads(64, 64, ("llama-3.2-1b", *_GPT_OSS), ((32, 8), (64, 8))),
+    RotatedHeads(128, 128, _DENSE, ((32, 8), (64, 8), (8, 1))),
+    RotatedHeads(256, 64, ("qwen3-next-80b-a3b",), ((16, 2), (8, 1))),
+    RotatedHeads(256, 256, ("gemma-2-9b",), ((16, 8),), 8192),
     # the rotary part of latent attention: all query heads share one key
-    Heads(
+    RotatedHeads(
         64,
         64,
         ("deepseek-v3", "deepseek-r1", "kimi-k2"),
         ((128, 1), (16, 1)),
         style="gptj",
     ),
-    Heads(
+    RotatedHeads(
         128,
         128,
         ("llama-4-scout", "llama-4-maverick"),
@@ -78,7 +78,7 @@ class Sections:
     height: int
     width: int
     interleaved: bool
-    heads: Heads
+    heads: RotatedHeads
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Normalised:
 
     eps: float
     unit_offset: bool
-    heads: Heads
+    heads: RotatedHeads
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,18 @@ class Positions:
 
 
 SECTIONS = (
-    Sections(16, 24, 24, False, Heads(128, 128, ("qwen2-vl-7b",), ((28, 4),))),
-    Sections(24, 20, 20, True, Heads(128, 128, ("qwen3-vl-8b",), ((32, 8),))),
-    Sections(11, 11, 10, True, Heads(256, 64, ("qwen3.5-35b-a3b",), ((16, 2),))),
+    Sections(16, 24, 24, False, RotatedHeads(128, 128, ("qwen2-vl-7b",), ((28, 4),))),
+    Sections(24, 20, 20, True, RotatedHeads(128, 128, ("qwen3-vl-8b",), ((32, 8),))),
+    Sections(11, 11, 10, True, RotatedHeads(256, 64, ("qwen3.5-35b-a3b",), ((16, 2),))),
 )
 _QWEN3 = ("qwen3-8b", "qwen3-14b", "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b")
 NORMALISED = (
-    Normalised(1e-06, False, Heads(128, 128, _QWEN3, ((32, 8), (40, 8), (64, 4)))),
-    Normalised(1e-05, False, Heads(128, 64, ("glm-4.6",), ((96, 8), (12, 1)))),
-    Normalised(1e-06, True, Heads(128, 128, ("gemma-3-27b",), ((32, 16),))),
-    Normalised(1e-06, True, Heads(256, 64, ("qwen3-next-80b-a3b",), ((16, 2),))),
+    Normalised(
+        1e-06, False, RotatedHeads(128, 128, _QWEN3, ((32, 8), (40, 8), (64, 4)))
+    ),
+    Normalised(1e-05, False, RotatedHeads(128, 64, ("glm-4.6",), ((96, 8), (12, 1)))),
+    Normalised(1e-06, True, RotatedHeads(128, 128, ("gemma-3-27b",), ((32, 16),))),
+    Normalised(1e-06, True, RotatedHeads(256, 64, ("qwen3-next-80b-a3b",), ((16, 2),))),
 )
 POSITIONS = (
     Positions("", 10_000, 1, 32, 8, 128, ("mistral-7b-v0.1",)),
@@ -167,10 +169,10 @@ def instance(
     if not name.startswith("rope_with_cos_sin_cache_"):
         return None
     style = "gptj" if "_gptj_" in name else "neox"
-    return cached_spec(Heads(sizes["d"], sizes["rd"], (model,), style=style))
+    return cached_spec(RotatedHeads(sizes["d"], sizes["rd"], (model,), style=style))
 
 
-def cached_spec(heads: Heads) -> Spec:
+def cached_spec(heads: RotatedHeads) -> Spec:
     """Return the definition that turns heads by the rows of a cache."""
     module = f"rope_with_cos_sin_cache_{heads.style}_style"
     return _spec(
@@ -272,7 +274,7 @@ def positions_spec(positions: Positions) -> Spec:
     kind, theta, scale = positions.kind, positions.theta, positions.scale
     module = f"{kind}_rope_pos_ids" if kind else "rope_pos_ids"
     style, word = ("gptj", "_gptj") if kind == "deepseek" else ("neox", "")
-    heads = Heads(positions.head_size, positions.head_size, positions.models)
+    heads = RotatedHeads(positions.head_size, positions.head_size, positions.models)
     axes = _axes(heads)
     scaled = f"_scale{scale}" if kind else ""
     counts = (positions.num_qo_heads, positions.num_kv_heads)
@@ -340,7 +342,7 @@ def _models(models: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"model:{model}" for model in models)
 
 
-def _axes(heads: Heads) -> dict[str, Axis]:
+def _axes(heads: RotatedHeads) -> dict[str, Axis]:
     return {
         "num_tokens": Axis("Number of tokens."),
         "num_qo_heads": Axis("Query heads."),

@@ -13,7 +13,7 @@ PAGE_SIZE = 64
 
 
 @dataclass(frozen=True)
-class Layer:
+class RotatedLayer:
     """Name the constants of one definition.
 
     Latent attention has no num_kv_heads: all query heads share one key. `append` says
@@ -30,11 +30,11 @@ class Layer:
 
 _DEEPSEEK = ("deepseek-v3", "deepseek-r1")
 LAYERS = (
-    Layer(48, 8, 64, ("minimax-m2",)),
-    Layer(96, 8, 64, ("glm-4.6",)),
-    Layer(48, 8, 64, ("minimax-m2",), append=True),
-    Layer(16, 0, 512, _DEEPSEEK, tp=8),
-    Layer(16, 0, 512, _DEEPSEEK, tp=8, append=True),
+    RotatedLayer(48, 8, 64, ("minimax-m2",)),
+    RotatedLayer(96, 8, 64, ("glm-4.6",)),
+    RotatedLayer(48, 8, 64, ("minimax-m2",), append=True),
+    RotatedLayer(16, 0, 512, _DEEPSEEK, tp=8),
+    RotatedLayer(16, 0, 512, _DEEPSEEK, tp=8, append=True),
 )
 _SCALED = (
     "Then all are multiplied by the scale, cut off at 448, and rounded to e4m3 once: the"
@@ -56,7 +56,7 @@ def specs() -> tuple[Spec, ...]:
     return tuple(layer_spec(layer) for layer in LAYERS)
 
 
-def layer_spec(layer: Layer) -> Spec:
+def layer_spec(layer: RotatedLayer) -> Spec:
     """Return the definition for one set of constants."""
     mla = not layer.num_kv_heads
     style = "gptj" if mla else "neox"
@@ -96,7 +96,7 @@ def layer_spec(layer: Layer) -> Spec:
     )
 
 
-def _description(layer: Layer, style: str) -> str:
+def _description(layer: RotatedLayer, style: str) -> str:
     mla = not layer.num_kv_heads
     of = "latent attention" if mla else "queries and keys"
     text = f"Rotary embedding of {of}, scaled to 8 bits. {_STYLE[style]} {_SCALED}"
@@ -111,7 +111,7 @@ def _description(layer: Layer, style: str) -> str:
     return f"{text} {where}{_WHERE}"
 
 
-def _axes(layer: Layer) -> dict[str, Axis]:
+def _axes(layer: RotatedLayer) -> dict[str, Axis]:
     mla = not layer.num_kv_heads
     axes = {
         "num_tokens": Axis("Number of tokens."),
@@ -136,11 +136,11 @@ def _axes(layer: Layer) -> dict[str, Axis]:
     return axes
 
 
-def _key(layer: Layer, dim: str) -> tuple[str, ...]:
+def _key(layer: RotatedLayer, dim: str) -> tuple[str, ...]:
     return ("num_tokens", *(("num_kv_heads",) if layer.num_kv_heads else ()), dim)
 
 
-def _caches(layer: Layer) -> dict[str, tuple[tuple[str, ...], str]]:
+def _caches(layer: RotatedLayer) -> dict[str, tuple[tuple[str, ...], str]]:
     """Return the shape and the content of both paged caches."""
     pages = ("num_pages", "page_size")
     if not layer.num_kv_heads:
@@ -152,7 +152,7 @@ def _caches(layer: Layer) -> dict[str, tuple[tuple[str, ...], str]]:
     return {"k_cache": (shape, "Keys, in pages."), "v_cache": (shape, "Values.")}
 
 
-def _inputs(layer: Layer) -> dict[str, Tensor]:
+def _inputs(layer: RotatedLayer) -> dict[str, Tensor]:
     query = ("num_tokens", "num_qo_heads")
     inputs = {
         "q_rope": Tensor((*query, "rope_dim"), "bfloat16", "Rotary part of queries."),
@@ -196,7 +196,7 @@ def _inputs(layer: Layer) -> dict[str, Tensor]:
     return inputs
 
 
-def _outputs(layer: Layer) -> dict[str, Tensor]:
+def _outputs(layer: RotatedLayer) -> dict[str, Tensor]:
     given = _inputs(layer)
     names = ["q_rope", "k_rope", "q_nope", "k_nope"]
     if layer.append:
@@ -207,7 +207,7 @@ def _outputs(layer: Layer) -> dict[str, Tensor]:
     }
 
 
-def _constraints(layer: Layer) -> tuple[str, ...]:
+def _constraints(layer: RotatedLayer) -> tuple[str, ...]:
     positive = ("quant_scale_q > 0", "quant_scale_kv > 0")
     if not layer.append:
         return positive

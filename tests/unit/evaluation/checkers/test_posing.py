@@ -15,9 +15,9 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.checkers import command, drawing
 from generator.evaluation.checkers.checker import CHECKERS
 from generator.evaluation.checkers.names import NAMES
-from generator.evaluation.checkers.posing import Judged, Planted, judged
+from generator.evaluation.checkers.posing import Planted, PosedRounds, judged
 from generator.evaluation.checkers.report import checkers_report, family
-from generator.evaluation.checkers.result import Checked, kept, known, record
+from generator.evaluation.checkers.result import CheckedDefects, kept, known, record
 from generator.execution.outcome import CannotRun
 from generator.problems import Failure
 from generator.rules.load import load_file
@@ -67,7 +67,7 @@ def test_what_passes_depends_on_inputs_and_rule(subject: Planted) -> None:
 
 def test_checker_without_inputs_is_not_asked(subject: Planted) -> None:
     none = Planted(**{**vars(subject), "workloads": []})
-    assert judged(none, CHECKERS["gpu-mode"]) == Judged(
+    assert judged(none, CHECKERS["gpu-mode"]) == PosedRounds(
         why="no workload of up to 64 MiB"
     )
 
@@ -156,17 +156,22 @@ def test_family_of_a_defect(defect: str, name: str) -> None:
     assert family(defect) == name
 
 
-def checked(**more: Any) -> Checked:
-    answers = {"gpu-mode": Judged(3, ("eps missing",)), "kernelbench": Judged(why="no")}
+def checked(**more: Any) -> CheckedDefects:
+    answers = {
+        "gpu-mode": PosedRounds(3, ("eps missing",)),
+        "kernelbench": PosedRounds(why="no"),
+    }
     defects = ("output zero", "eps missing")
     path = f"definitions/rmsnorm/{NORM}.json"
-    return Checked(NORM, "rmsnorm", path, defects, **{"checkers": answers, **more})
+    return CheckedDefects(
+        NORM, "rmsnorm", path, defects, **{"checkers": answers, **more}
+    )
 
 
 def test_record_keeps_what_was_asked_before(subject: Planted) -> None:
     root = subject.dataset
     record(root, [checked()])
-    record(root, [checked(checkers={"sol-execbench": Judged(10)})])
+    record(root, [checked(checkers={"sol-execbench": PosedRounds(10)})])
     (found,) = known(root)
     assert set(found.checkers) == {"gpu-mode", "kernelbench", "sol-execbench"}
     assert found.checkers["gpu-mode"].passes == ["eps missing"]
