@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from generator.execution.sandbox import (
+    CommandOutcome,
     Limits,
-    Outcome,
     refusal,
     run_confined,
     warnings,
 )
 
-Run = Callable[..., Outcome]
+Run = Callable[..., CommandOutcome]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -53,7 +53,9 @@ def _confines() -> None:
 def hostile(dataset: Path, _confines: None) -> Run:
     """Run a script in the sandbox."""
 
-    def run(script: str, *, limits: Limits | None = None, **rest: object) -> Outcome:
+    def run(
+        script: str, *, limits: Limits | None = None, **rest: object
+    ) -> CommandOutcome:
         return run_confined(
             [sys.executable, "-I", "-S", "-c", textwrap.dedent(script)],
             read_only=[dataset],

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from generator.execution.sandbox import (
+    CommandOutcome,
     Limits,
-    Outcome,
     read_result,
     run_confined,
 )
@@ -35,7 +35,7 @@ def test_canary():
 EXPECTED = ("test_small", "test_threads")
 
 
-def run(work: Path, hostile: str = "") -> Outcome:
+def run(work: Path, hostile: str = "") -> CommandOutcome:
     test = work / "test_it.py"
     test.write_text(TESTS.format(hostile=hostile))
     return run_confined(
