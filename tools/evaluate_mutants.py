@@ -9,7 +9,7 @@ defect passes, or more than 1 % of the generic ones that are not equivalent, or 
 judge itself failed.
 
 `--kernels [--device cuda] [--jobs N] [--most N] [--seconds S] [--output FILE] [EXAMPLE]...`
-mutates the sources of the examples instead: Triton, CUDA and PyTorch
+mutates the sources of the examples instead: Triton, CUDA, C++ and PyTorch
 (`tools/kernel_mutants.py`), judged confined, N at once, with results as JSON lines.
 """
 

@@ -152,9 +152,10 @@ def _examples(names: Sequence[str], device: str) -> list[dict[str, Any]]:
     for path in sorted(_EXAMPLES.glob("*/*/*.json")):
         value = json.loads(path.read_text("utf-8"))
         needs_gpu = value["spec"]["language"] in ("triton", "cuda", "tilelang")
-        if (not names or value["name"] in names) and (
-            device == "cuda" or not needs_gpu
-        ):
+        runs = not needs_gpu
+        if device == "cuda":
+            runs = value["spec"]["target_hardware"] != ["cpu"]
+        if runs and (not names or value["name"] in names):
             found.append(value)
     return found
 

@@ -70,24 +70,36 @@ _PIECES: tuple[tuple[str, str, str], ...] = (
     (r"__syncthreads\(\);", "barrier", ""),
     (r"__shfl_xor_sync\(~0u, (\w+), (\w+)\)", "barrier", r"\1"),
     (
-        r"__shfl_xor_sync\(~0u, (\w+), lane\)",
+        r"__shfl_xor_sync\(~0u, (\w+), (\w+)\)",
         "barrier",
-        r"__shfl_up_sync(~0u, \1, lane)",
+        r"__shfl_up_sync(~0u, \1, \2)",
     ),
-    (r"lane = 16", "barrier", "lane = 8"),
-    (r"lane > 0", "barrier", "lane > 1"),
-    (r"at::cuda::getCurrentCUDAStream\(\)", "stream", "at::cuda::getStreamFromPool()"),
+    (r"(lane|other) = 16", "barrier", r"\1 = 8"),
+    (r"(lane|other) > 0", "barrier", r"\1 > 1"),
+    (
+        r"static_cast<cudaStream_t>\(TVMFFIEnvGetStream\(.+?\)\)",
+        "stream",
+        "[] { cudaStream_t s; cudaStreamCreateWithFlags(&s, 1); return s; }()",
+    ),
+    (r"static_cast<size_t>\(", "index", "static_cast<unsigned short>("),
+    (r"const size_t (\w+) = ", "index", r"const unsigned short \1 = "),
+    (r"const int64_t (\w+) = ", "index", r"const int16_t \1 = "),
     (r"threadIdx\.x", "index", "threadIdx.y"),
     (r"blockIdx\.x", "grid", "blockIdx.y"),
     (r"blockIdx\.y", "grid", "blockIdx.x"),
     (r"program_id\(0\)", "grid", "program_id(1)"),
     (r"program_id\(1\)", "grid", "program_id(0)"),
     (r"<<<rows,", "grid", "<<<rows - 1,"),
-    (r"<<<(\w+), THREADS,", "grid", r"<<<\1, THREADS / 2,"),
-    (r"dim3 grid\((.+?), \(", "grid", r"dim3 grid(\1 - 1, ("),
-    (r"\((\w+) \+ (\w+ \* 8) - 1\) / ", "tail", r"(\1) / "),
+    (r"<<<(\w+), ([A-Z]+),", "grid", r"<<<\1, \2 / 2,"),
+    (r"dim3 grid\((.+?), (.+)\);", "grid", r"dim3 grid(\1 - 1, \2);"),
+    (r"dim3 grid\((.+?), (.+)\);", "grid", r"dim3 grid(\1, \2 - 1);"),
+    (r"\((\w+) \+ (\w+(?: \* 8)?) - 1\) / ", "tail", r"(\1) / "),
     (r"triton\.cdiv\((.+?), (\w+)\)", "tail", r"((\1) // \2)"),
-    (r"if \(at >= COLUMNS\) return;", "tail", ""),
+    (r"if \(\w+ >= \w+\) return;", "tail", ""),
+    (r"if \([^()]+\) break;", "tail", ""),
+    (r"if \(row < rows\) ", "mask", ""),
+    (r"; (\w+) < ([A-Z]+); \1 \+= (\w+)\)", "tail", r"; \1 < \2 - \3; \1 += \3)"),
+    (r"; (\w+) < (\w+); (\+\+)?\1", "tail", r"; \1 < \2 - 1; \3\1"),
     (r", mask=[^,)]+(\[[^\]]*\])*", "mask", ""),
     (r"other=0\.0", "mask", "other=1.0"),
     (r"tl\.where\((\w+\[[^\]]*\]), (\w+), [^)]*\)+", "mask", r"\2"),
@@ -113,6 +125,11 @@ _PIECES: tuple[tuple[str, str, str], ...] = (
         r"sum \+= ([^;]+);",
         "accumulator",
         r"sum = __bfloat162float(__float2bfloat16(sum + \1));",
+    ),
+    (
+        r"(sums\[i\]\[j\]) \+= ([^;]+);",
+        "accumulator",
+        r"\1 = __half2float(__float2half(\1 + \2));",
     ),
     (r"float sum = 0\.0f", "accumulator", "float sum = 1.0f"),
     (r"\bkernel\[", "stream", "_aside(kernel)["),
@@ -167,6 +184,8 @@ def _by_piece(text: str, is_python: bool) -> Iterator[KernelMutant]:
             if _is_left(text.splitlines()[line - 1], column):
                 continue
             after = match.expand(replacement)
+            if "__float2bfloat16" in after and "<cuda_bf16.h>" not in text:
+                continue
             source = text[: match.start()] + after + text[match.end() :]
             if after.startswith("_aside"):
                 at = source.index("\n@triton") if "\n@triton" in source else 0

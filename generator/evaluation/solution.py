@@ -47,6 +47,11 @@ class Solution:
         return str(self.value["spec"]["language"])
 
     @property
+    def hardware(self) -> tuple[str, ...]:
+        """Return the hardware that it was written for."""
+        return tuple(self.value["spec"].get("target_hardware") or ())
+
+    @property
     def passes_outputs(self) -> bool:
         """Return whether it is called with its outputs, flashinfer-bench's default."""
         return bool(self.value["spec"].get("destination_passing_style", True))

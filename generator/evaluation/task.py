@@ -132,7 +132,7 @@ class _Bench:
         begun = time.monotonic()
         notes: list[str] = []
         conditions: dict[str, Condition] = {}
-        lacks = _missing(solution, self._task["device"])
+        lacks = missing(solution, self._task["device"])
         try:
             if lacks is not None:
                 cases = [CaseVerdict("", SKIPPED, lacks)]
@@ -338,11 +338,13 @@ def _notes(asked: EvaluationRounds) -> list[str]:
     return notes
 
 
-def _missing(solution: Solution, device: str) -> str | None:
+def missing(solution: Solution, device: str) -> str | None:
     """Return what a solution needs that this machine lacks, None where it has all."""
     language = solution.language
     if language in ("triton", "cuda", "tilelang") and device != "cuda":
         return f"{language} needs --device cuda"
+    if language == "cpp" and device == "cuda" and solution.hardware == ("cpu",):
+        return "C++ for the CPU alone, by its target_hardware: needs --device cpu"
     if language in ("triton", "tilelang") and find_spec(language) is None:
         return f"{language} is not installed"
     compilers = _COMPILERS.get(language, ())
