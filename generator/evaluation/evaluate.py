@@ -16,7 +16,7 @@ from generator.execution.outcome import DONE, RAISED, Folder, Outcome, Task
 
 _WORK = "generator.evaluation.task:evaluate"
 # solutions of a task: they share a worker that has imported torch, inputs and answers
-_MOST = 16
+_MOST = 64
 _FOLDERS = ("definitions", "workloads", "blob/workloads")
 
 

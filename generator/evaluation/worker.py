@@ -28,6 +28,9 @@ _STOPPED = (b"T", b"t", b"Z", b"X")
 _TRIES, _TRY_SECONDS = 10, 0.2
 _LEAVING_SECONDS = 1.0
 
+Thread = tuple[str, str, str, str]
+"""The pid, name and state of a thread, and how often it ran."""
+
 
 def main() -> None:
     """Serve the judge until it closes the channel."""
@@ -122,7 +125,8 @@ class _Keeper:
             frame, _ = self._frames.receive(self._channel)
             answer: dict[str, Any]
             if frame["do"] == "stop":
-                answer = {"moving": self._stop(), "state": self._threads()}
+                moving, state = self._stop()
+                answer = {"moving": moving, "state": state}
             elif frame["do"] == "check":
                 answer = {"state": self._threads()}
             elif frame["do"] == "go":
@@ -134,27 +138,30 @@ class _Keeper:
                 answer = {"ended": self._ended()}
             self._frames.send(self._channel, answer)
 
-    def _stop(self) -> list[str]:
-        """Stop everything; return the threads that can't be, as `pid name state`."""
+    def _stop(self) -> tuple[list[str], list[Thread]]:
+        """Stop everything; return the threads that can't be, as text, and all threads."""
         moving: list[str] = []
+        state: list[Thread] = []
         for _ in range(_TRIES):
             until = time.monotonic() + _TRY_SECONDS
             while time.monotonic() < until:
                 self._signal(signal.SIGSTOP)
                 self._reap()
+                # how often a thread ran is read after its state: it is stopped by then
+                state = self._threads()
                 moving = [
-                    f"{pid} {name} {state}"
-                    for pid, name, state, _ in self._threads()
-                    if state.encode() not in _STOPPED
+                    f"{pid} {name} {does}"
+                    for pid, name, does, _ in state
+                    if does.encode() not in _STOPPED
                 ]
                 if not moving:
-                    return []
+                    return [], state
                 time.sleep(0.0002)
             self._signal(signal.SIGCONT)
             time.sleep(0.005)
-        return moving[:4]
+        return moving[:4], state
 
-    def _threads(self) -> list[tuple[str, str, str, str]]:
+    def _threads(self) -> list[Thread]:
         """Return each thread of all other processes: pid, name, state, how often it ran.
 
         A process whose first thread ended is a zombie there, whatever its others do.
@@ -213,7 +220,7 @@ class _Keeper:
             os.kill(-1, number)
 
 
-def _thread(pid: str, thread: str) -> tuple[str, str, str, str]:
+def _thread(pid: str, thread: str) -> Thread:
     """Return what /proc has of a thread. Raises OSError."""
     with open(f"/proc/{pid}/task/{thread}/stat", "rb", 0) as file:
         text = file.read(1024)

@@ -138,10 +138,7 @@ def _judge_zeros(metrics: Metrics, tolerance: Tolerance) -> Comparison:
 
 def _non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
     """Return how the NaN and infinities disagree; NaN in either always does."""
-    # without them a sum in float64 is finite, which takes one pass
-    if all(
-        math.isfinite(float(t.sum(dtype=torch.float64))) for t in (actual, expected)
-    ):
+    if _is_finite(actual) and _is_finite(expected):
         return None
     a, e = actual.detach().double(), expected.detach().double().to(actual.device)
     for name, tensor in (("actual", a), ("expected", e)):
@@ -158,6 +155,16 @@ def _non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
         f"infinities disagree in {count} of {a.numel()} elements, first at {index}: "
         f"actual {float(a[index]):.9g}, expected {float(e[index]):.9g}"
     )
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Return whether no element is NaN or infinite, for sure: one pass over a tensor."""
+    if tensor.numel() == 0:
+        return True
+    if tensor.is_floating_point() and tensor.dtype.itemsize > 1:
+        # the extremes are NaN where any element is
+        return all(math.isfinite(float(t)) for t in torch.aminmax(tensor.detach()))
+    return math.isfinite(float(tensor.sum(dtype=torch.float64)))
 
 
 def _exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:

@@ -96,6 +96,7 @@ def measure(
     return sums.metrics(actual, expected)
 
 
+_HALVES = (torch.bfloat16, torch.float16)
 _BLOCK = 1 << 15
 """Elements of a block on a CPU: what is computed of it stays in a core's cache."""
 
@@ -113,7 +114,12 @@ def blocks(
     rows = max(_BLOCK // max(width, 1), 1) if a.device.type == "cpu" else len(a)
     for first in range(0, len(a), max(rows, 1)):
         part = slice(first, first + rows)
-        yield a[part].double(), e[part].double(), first * width
+        yield _double(a[part]), _double(e[part]), first * width
+
+
+def _double(values: torch.Tensor) -> torch.Tensor:
+    """Return values as float64; of halves by float32, which is exact and sooner there."""
+    return (values.float() if values.dtype in _HALVES else values).double()
 
 
 class _BlockSums:
@@ -131,32 +137,36 @@ class _BlockSums:
         self, a: torch.Tensor, e: torch.Tensor, rtol: float, atol: float, first: int
     ) -> None:
         """Add a block of float64 whose first element has a place."""
+        signed = a - e
         total, count = float(e.sum()), a.numel()
-        if not math.isfinite(total + float(a.sum())):
+        if not math.isfinite(total + float(signed.sum())):
             finite = torch.isfinite(a) & torch.isfinite(e)
             count = int(finite.sum())
             if count < a.numel():
                 zero = a.new_zeros(())
                 a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
+                signed = a - e
             total = float(e.sum())
-        signed = a - e
         error, size = signed.abs(), e.abs()
-        excess = error - (atol + rtol * size)
+        excess = torch.sub(error, (size * rtol).add_(atol))
+        most = float(excess.max())
+        if not most <= 0.0:
+            self.mismatched += int((excess > 0.0).sum())
         # 0 / tiny where nothing is expected and nothing is amiss
-        relative = error / size.clamp_min(torch.finfo(torch.float64).tiny)
+        relative = error / size.clamp_min_(torch.finfo(torch.float64).tiny)
         self.elements += count
-        self.mismatched += int((excess > 0.0).sum())
         self._largest = max(self._largest, float(error.max()))
         self._largest_relative = max(self._largest_relative, float(relative.max()))
         self._error += float(error.sum())
         self._relative += float(relative.sum())
         self._expected += total
-        self._error_power += _dot(error, error)
-        self._power += _dot(e, e)
         self._actual_power += _dot(a, a)
         self._both += _dot(a, e)
-        self._signed.add(signed, e)
-        self._keep_worst(a, e, excess, first)
+        power, error_power = self._signed.add(signed, e)
+        self._power += power
+        self._error_power += error_power
+        if len(self._worst) < WORST or most > self._worst[-1][0]:
+            self._keep_worst(a, e, excess, first)
 
     def metrics(self, actual: torch.Tensor, expected: torch.Tensor) -> Metrics:
         """Return the figures of all blocks."""
@@ -199,8 +209,6 @@ class _BlockSums:
         self, a: torch.Tensor, e: torch.Tensor, excess: torch.Tensor, first: int
     ) -> None:
         flat, worst = excess.reshape(-1), self._worst
-        if len(worst) == WORST and float(flat.max()) <= worst[-1][0]:
-            return
         values, places = torch.topk(flat, min(WORST, flat.numel()))
         of_both = [t.reshape(-1)[places].tolist() for t in (a, e)]
         at = (places + first).tolist()

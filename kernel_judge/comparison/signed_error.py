@@ -50,23 +50,26 @@ class SignedSums:
         self._count, self._power = 0, 0.0
         self._mean, self._factor = _Sums(), _Sums()
 
-    def add(self, error: torch.Tensor, expected: torch.Tensor) -> None:
-        """Add a block: actual less expected, and expected."""
-        squares, products = expected * expected, error * expected
+    def add(self, error: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
+        """Add a block: actual less expected, and expected; return Σe² and Σ(a-e)²."""
         count = float(error.numel())
         self._count += error.numel()
-        sums = self._factor.add(products, squares)
-        self._power += sums
+        power = self._factor.add(error * expected, expected * expected)
+        self._power += power
         # of the mean each element's share is 1
-        self._mean.parts += float(error.sum())
-        self._mean.parts_squared += _square(error)
+        error_power = _square(error)
+        self._mean.parts_squared += error_power
         self._mean.shares_squared += count
-        self._mean.parts_shares = self._mean.parts
         if error.dim() > 1:
             self._mean.rows.append(error.sum(dim=-1).flatten())
             self._mean.row_shares.append(
                 torch.full_like(self._mean.rows[-1], error.shape[-1])
             )
+            self._mean.parts += float(self._mean.rows[-1].sum())
+        else:
+            self._mean.parts += float(error.sum())
+        self._mean.parts_shares = self._mean.parts
+        return power, error_power
 
     def result(
         self, unit: float, expected: Callable[[], torch.Tensor]
