@@ -452,11 +452,25 @@ class SiluAndMulBase(ActivationTests):
     interface = INTERFACE_GELU_AND_MUL
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 11008 columns of a row are the gate, the other 11008 the up projection.
+class TestSiluAndMulI11008(SiluAndMulBase):
+    name = "silu_and_mul_i11008"  # model:smollm3-3b
+    axes = {"intermediate_size": 11008, "gate_up_size": 22016}
+    sha256 = "3b6636f04585f99f4c248a3c2f2024c9b6a8b65ae256dd4d28474baf4c7b2ff9"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 12288 columns of a row are the gate, the other 12288 the up projection.
 class TestSiluAndMulI12288(SiluAndMulBase):
     name = "silu_and_mul_i12288"  # model:qwen3-8b
     axes = {"intermediate_size": 12288, "gate_up_size": 24576}
     sha256 = "93dd496e404fcf4cc4b732f33f019345fc8e8fbc39f632ab3594d3db4852f9e4"
+
+# Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
+# first 12800 columns of a row are the gate, the other 12800 the up projection.
+class TestSiluAndMulI12800(SiluAndMulBase):
+    name = "silu_and_mul_i12800"  # model:granite-4.1-8b
+    axes = {"intermediate_size": 12800, "gate_up_size": 25600}
+    sha256 = "9f5815276b6253bd866e9f858935af6fa92282f3c7812a117b7807ca96026731"
 
 # Gated activation of dense layers: silu(gate) * up with silu(x) = x * sigmoid(x). The
 # first 14336 columns of a row are the gate, the other 14336 the up projection.
@@ -555,6 +569,22 @@ class TestSiluAndMulI768(SiluAndMulBase):
     name = "silu_and_mul_i768"  # model:qwen3-30b-a3b
     axes = {"intermediate_size": 768, "gate_up_size": 1536}
     sha256 = "d00c2a931436fd0585963ced3fb0676c18b8f64663bff440d3d99906c8936a0a"
+
+# Gated activation of dense layers on one of 8 devices: silu(gate) * up with silu(x) = x
+# * sigmoid(x). The first 3584 columns of a row are the gate, the other 3584 the up
+# projection.
+class TestSiluAndMulI3584(SiluAndMulBase):
+    name = "silu_and_mul_i3584"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"intermediate_size": 3584, "gate_up_size": 7168}
+    sha256 = "07c2bb6bbf2da10dea7444634e0ae3f097d1a959a6465d4493ef26839e58efb4"
+
+# Gated activation of dense layers on one of 4 devices: silu(gate) * up with silu(x) = x
+# * sigmoid(x). The first 7168 columns of a row are the gate, the other 7168 the up
+# projection.
+class TestSiluAndMulI7168(SiluAndMulBase):
+    name = "silu_and_mul_i7168"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"intermediate_size": 7168, "gate_up_size": 14336}
+    sha256 = "81ad36b1729b18ec03e6886c4608ed74a24515f35404f0d4c89507fe5deecc02"
 
 # Gated activation of dense layers and of an expert: silu(gate) * up with silu(x) = x *
 # sigmoid(x). The first 8192 columns of a row are the gate, the other 8192 the up

@@ -234,10 +234,10 @@ class CommTests(
 
 # What world_size ranks of tensor parallelism compute behind a row-parallel layer: x =
 # sum of the ranks' partial sums + residual, and its RMS norm x * rsqrt(mean(x^2) +
-# 1e-06) * weight, in float32, both rounded to bfloat16 at the end. One tensor holds the
+# 1e-05) * weight, in float32, both rounded to bfloat16 at the end. One tensor holds the
 # partial sums of all ranks; in serving each rank has its own, and all get the same
 # outputs.
-# fused, fi_api:flashinfer.comm.allreduce_fusion
+# model:llama-3.1-70b, fused, fi_api:flashinfer.comm.allreduce_fusion
 # Tolerances:
 #   output        source                       rtol   atol     NMSE     reason
 #   output        oracle                       0.004  1e-06    1.6e-05  (1)
@@ -248,6 +248,56 @@ class CommTests(
 #   residual_out  flashinfer in large-values   0.008  160      1.6e-05  (4)
 #   residual_out  flashinfer                   0.008  0.016    1.6e-05  (4)
 #   residual_out  pytorch                      0.008  1e-06    1.6e-05  (3)
+def reference_allreduce_add_rmsnorm_h8192():
+    import torch
+
+    EPS = 1e-05
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Each rank has a partial sum of the same tokens; the residual is the same on all.
+        x = hidden_states.float().sum(dim=0) + residual.float()
+        # The sum is not rounded before it is normalised.
+        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        output = x * inverse_rms * weight.float()
+        return output.to(hidden_states.dtype), x.to(residual.dtype)
+
+    return run
+
+
+class AllreduceAddRmsnormH8192Base(CommTests):
+    reference = staticmethod(reference_allreduce_add_rmsnorm_h8192)
+    interface = INTERFACE_ALLREDUCE_ADD_RMSNORM
+    axes = {"hidden_size": 8192}
+    constants = ("eps",)
+    EPS = 1e-05  # "1em5" in the name, rms_norm_eps of llama-3.1-70b
+
+class TestAllreduceAddRmsnormEps1em5Tp4H8192(AllreduceAddRmsnormH8192Base):
+    name = "allreduce_add_rmsnorm_eps_1em5_tp4_h8192"  # model:llama-3.3-70b, tp:4
+    axes = {"world_size": 4}
+    sha256 = "074350e679a297fd45d34b3040b87c80809e7559d659530941e5b0c4a554525c"
+
+class TestAllreduceAddRmsnormEps1em5Tp8H8192(AllreduceAddRmsnormH8192Base):
+    name = "allreduce_add_rmsnorm_eps_1em5_tp8_h8192"  # model:llama-3.3-70b, tp:8
+    axes = {"world_size": 8}
+    sha256 = "e3d662f7d952c3f835a923b4179ebf5db31d6b742cf1708a738145f9787db579"
+
+class TestAllreduceAddRmsnormTp2H8192(AllreduceAddRmsnormH8192Base):
+    name = "allreduce_add_rmsnorm_tp2_h8192"  # tp:2
+    axes = {"world_size": 2}
+    sha256 = "36efb8c4a82abde36ce9b3532b49e40bbef54eff284785b9b4a55c2bd6ef0fcc"
+
+
+# What world_size ranks of tensor parallelism compute behind a row-parallel layer: x =
+# sum of the ranks' partial sums + residual, and its RMS norm x * rsqrt(mean(x^2) +
+# 1e-06) * weight, in float32, both rounded to bfloat16 at the end. One tensor holds the
+# partial sums of all ranks; in serving each rank has its own, and all get the same
+# outputs.
+# fused, fi_api:flashinfer.comm.allreduce_fusion
+# Tolerances: as of reference_allreduce_add_rmsnorm_h8192.
 def reference_allreduce_add_rmsnorm():
     import torch
 
@@ -272,7 +322,13 @@ class AllreduceAddRmsnormBase(CommTests):
     reference = staticmethod(reference_allreduce_add_rmsnorm)
     interface = INTERFACE_ALLREDUCE_ADD_RMSNORM
     constants = ("eps",)
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b, deepseek-v3
+    EPS = 1e-06  # "1em6" in the name, rms_norm_eps of qwen3-30b-a3b, deepseek-v3
+
+# model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:8
+class TestAllreduceAddRmsnormEps1em6Tp8H4096(AllreduceAddRmsnormBase):
+    name = "allreduce_add_rmsnorm_eps_1em6_tp8_h4096"
+    axes = {"world_size": 8, "hidden_size": 4096}
+    sha256 = "0b7a0ed62232f8c812490e7f7269da34b4b72322375b53e52ab5632d4365af7c"
 
 class TestAllreduceAddRmsnormTp2H2048(AllreduceAddRmsnormBase):
     name = "allreduce_add_rmsnorm_tp2_h2048"  # model:qwen3-30b-a3b, tp:2
@@ -284,42 +340,6 @@ class TestAllreduceAddRmsnormTp8H7168(AllreduceAddRmsnormBase):
     name = "allreduce_add_rmsnorm_tp8_h7168"
     axes = {"world_size": 8, "hidden_size": 7168}
     sha256 = "8e23250502c91e7a6e1cf1588aa67d348c2c054d55bd0f0f6c00be9dbe39d1d5"
-
-
-# What 2 ranks of tensor parallelism compute behind a row-parallel layer: x = sum of the
-# ranks' partial sums + residual, and its RMS norm x * rsqrt(mean(x^2) + 1e-05) *
-# weight, in float32, both rounded to bfloat16 at the end. One tensor holds the partial
-# sums of all ranks; in serving each rank has its own, and all get the same outputs.
-# model:llama-3.1-70b, tp:2, fused, fi_api:flashinfer.comm.allreduce_fusion
-# Tolerances: as of reference_allreduce_add_rmsnorm.
-def reference_allreduce_add_rmsnorm_h8192():
-    import torch
-
-    EPS = 1e-05
-
-
-    @torch.no_grad()
-    def run(
-        hidden_states: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        # Each rank has a partial sum of the same tokens; the residual is the same on all.
-        x = hidden_states.float().sum(dim=0) + residual.float()
-        # The sum is not rounded before it is normalised.
-        inverse_rms = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
-        output = x * inverse_rms * weight.float()
-        return output.to(hidden_states.dtype), x.to(residual.dtype)
-
-    return run
-
-
-class TestAllreduceAddRmsnormTp2H8192(CommTests):
-    name = "allreduce_add_rmsnorm_tp2_h8192"
-    reference = staticmethod(reference_allreduce_add_rmsnorm_h8192)
-    interface = INTERFACE_ALLREDUCE_ADD_RMSNORM
-    axes = {"world_size": 2, "hidden_size": 8192}
-    constants = ("eps",)
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-70b
-    sha256 = "36efb8c4a82abde36ce9b3532b49e40bbef54eff284785b9b4a55c2bd6ef0fcc"
 
 
 # fmt: on

@@ -243,6 +243,11 @@ class EmbeddingBase(EmbeddingTests):
     reference = staticmethod(reference_embedding)
     interface = INTERFACE_EMBEDDING
 
+class TestEmbeddingV100352H4096(EmbeddingBase):
+    name = "embedding_v100352_h4096"  # model:granite-4.1-8b
+    axes = {"vocab_size": 100352, "hidden_size": 4096}
+    sha256 = "d054ee3c1958788aea741d5404fb8e904088b0c63d5b243c2022ad20041df0b7"
+
 class TestEmbeddingV128256H2048(EmbeddingBase):
     name = "embedding_v128256_h2048"  # model:llama-3.2-1b
     axes = {"vocab_size": 128256, "hidden_size": 2048}
@@ -273,6 +278,11 @@ class TestEmbeddingV151936H4096(EmbeddingBase):
     name = "embedding_v151936_h4096"  # model:qwen3-8b, model:qwen3-235b-a22b
     axes = {"vocab_size": 151936, "hidden_size": 4096}
     sha256 = "9da6c71036b982bea5c1fc34fc8f8e72d561a70146b0c5702011e941075bc66f"
+
+class TestEmbeddingV151936H5120(EmbeddingBase):
+    name = "embedding_v151936_h5120"  # model:qwen3-14b, model:qwen3-32b
+    axes = {"vocab_size": 151936, "hidden_size": 5120}
+    sha256 = "48c5bbe01496d7f03436dbf601db410dd4c0d377b6d0a084854e759be1f7c848"
 
 class TestEmbeddingV152064H3584(EmbeddingBase):
     name = "embedding_v152064_h3584"  # model:qwen2.5-7b
@@ -329,6 +339,11 @@ class TestEmbeddingV16032H4096(Embedding2Base):
     axes = {"vocab_size": 16032, "hidden_size": 4096}
     sha256 = "dc6222046e1701e56db5726551cc3423e4cb0156727e3b0d79edc5a2d1b87516"
 
+class TestEmbeddingV16032H8192(Embedding2Base):
+    name = "embedding_v16032_h8192"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:8
+    axes = {"vocab_size": 16032, "hidden_size": 8192}
+    sha256 = "3c3f829e36615a348d9aac76c648b08d8c0733508398014f00044a48d197ec17"
+
 class TestEmbeddingV16384H4096(Embedding2Base):
     name = "embedding_v16384_h4096"  # model:nemotron-h-8b, tp:8
     axes = {"vocab_size": 16384, "hidden_size": 4096}
@@ -340,10 +355,21 @@ class TestEmbeddingV18992H2048(Embedding2Base):
     axes = {"vocab_size": 18992, "hidden_size": 2048}
     sha256 = "4c135e18981fb579ed1fe1957e80b226e01ff98469e3f1db3db827ce7ab07b2f"
 
+# model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:8
+class TestEmbeddingV18992H4096(Embedding2Base):
+    name = "embedding_v18992_h4096"
+    axes = {"vocab_size": 18992, "hidden_size": 4096}
+    sha256 = "fbb3e22fc9c23aa36a09206c7eb36bb162f2452e5a4e6e27d1ccbf620cae79f2"
+
 class TestEmbeddingV25136H2880(Embedding2Base):
     name = "embedding_v25136_h2880"  # model:gpt-oss-120b, model:gpt-oss-20b, tp:8
     axes = {"vocab_size": 25136, "hidden_size": 2880}
     sha256 = "04886bf9c6012310c0b858ea1a5531681b68444ee8b07cd12dea21726d10bec6"
+
+class TestEmbeddingV32064H8192(Embedding2Base):
+    name = "embedding_v32064_h8192"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:4
+    axes = {"vocab_size": 32064, "hidden_size": 8192}
+    sha256 = "e7ecc679ab48464fa2f4e8eab48b8ee273ee644e012cfa7560b6c4025210e5b9"
 
 class TestEmbeddingV8080H7168(Embedding2Base):
     name = "embedding_v8080_h7168"  # model:deepseek-v3, model:deepseek-r1, tp:16

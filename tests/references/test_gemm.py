@@ -391,15 +391,18 @@ class GemmBf16Base(GemmTests):
     reference = staticmethod(reference_gemm_bf16)
     interface = INTERFACE_GEMM_BF16
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
-# value projection on one of 8 devices, 8192 to 1280 features.
-class TestGemmBf16N1280K8192(GemmBf16Base):
-    name = "gemm_bf16_n1280_k8192"  # model:llama-3.3-70b
-    axes = {"N": 1280, "K": 8192}
-    sha256 = "dd236a62b7905063f13b6c1a4d6549746c6908d61798133c284b848f383f6521"
-
-# The next 12: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output
+# The next 15: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output
 # head, one row a vocabulary entry, K to N features.
+class TestGemmBf16N100352K4096(GemmBf16Base):
+    name = "gemm_bf16_n100352_k4096"  # model:granite-4.1-8b
+    axes = {"N": 100352, "K": 4096}
+    sha256 = "0415eaecfbd8eeb9b87f297ec01bf6b7aedad72b36da190c8f8dccbab7249717"
+
+class TestGemmBf16N128256K2048(GemmBf16Base):
+    name = "gemm_bf16_n128256_k2048"  # model:llama-3.2-1b, model:smollm3-3b
+    axes = {"N": 128256, "K": 2048}
+    sha256 = "42bd20435846330e8af969671fd39b9de7dd5721a244b4ccfb7a7e7a7f00dff3"
+
 class TestGemmBf16N128256K3072(GemmBf16Base):
     name = "gemm_bf16_n128256_k3072"  # model:llama-3.2-3b
     axes = {"N": 128256, "K": 3072}
@@ -461,7 +464,72 @@ class TestGemmBf16N262208K5376(GemmBf16Base):
     axes = {"N": 262208, "K": 5376}
     sha256 = "6315bdd4aa1f6fdd196dfd90aa721e54b8571eae502dd4542c8e01dad0b29d3f"
 
-# The next 9: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert
+class TestGemmBf16N32000K4096(GemmBf16Base):
+    name = "gemm_bf16_n32000_k4096"  # model:mistral-7b-v0.1, model:mixtral-8x7b
+    axes = {"N": 32000, "K": 4096}
+    sha256 = "382940cb411b47a01cf84b2463a522bcadb1abafc36ea84dd3766a8a783b5179"
+
+# The next 7: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused
+# query, key and value projection, K to N features.
+class TestGemmBf16N10240K5120(GemmBf16Base):
+    name = "gemm_bf16_n10240_k5120"  # model:qwen3-32b
+    axes = {"N": 10240, "K": 5120}
+    sha256 = "3d74192d45e42c8298d0912ad0b035499839e4aef4086e025ba40f16cd475df4"
+
+class TestGemmBf16N3072K2048(GemmBf16Base):
+    name = "gemm_bf16_n3072_k2048"  # model:llama-3.2-1b, model:smollm3-3b
+    axes = {"N": 3072, "K": 2048}
+    sha256 = "e758c4a399a2f92480f65b4ef6c2242f13829ab8dd0afd71968be6a7b3cb47b9"
+
+class TestGemmBf16N5120K2048(GemmBf16Base):
+    name = "gemm_bf16_n5120_k2048"  # model:qwen3-30b-a3b
+    axes = {"N": 5120, "K": 2048}
+    sha256 = "40ab5290c7018a7697d73fef2a8bdcf56dabfaf4b6b7db7ea79318e407aed0a9"
+
+class TestGemmBf16N5120K3072(GemmBf16Base):
+    name = "gemm_bf16_n5120_k3072"  # model:llama-3.2-3b
+    axes = {"N": 5120, "K": 3072}
+    sha256 = "9b168660313f000de05a5fcc7b2e3c7264c9af72f0c7bfa19731cde19cf676c0"
+
+# model:llama-3.1-8b, model:qwen3-8b, model:mistral-7b-v0.1
+class TestGemmBf16N6144K4096(GemmBf16Base):
+    name = "gemm_bf16_n6144_k4096"
+    axes = {"N": 6144, "K": 4096}
+    sha256 = "7dfbe8b72b62a9205a96b0a8cf82de514cc88f16dba576d18bfa40f25ce0fcac"
+
+# model:qwen3-14b, model:exaone-4.0-32b, model:llama-4-scout
+class TestGemmBf16N7168K5120(GemmBf16Base):
+    name = "gemm_bf16_n7168_k5120"
+    axes = {"N": 7168, "K": 5120}
+    sha256 = "71218e182b94001f026129d73da95af490df2cad379e156fc0418708a252d8fd"
+
+class TestGemmBf16N8192K5376(GemmBf16Base):
+    name = "gemm_bf16_n8192_k5376"  # model:gemma-3-27b
+    axes = {"N": 8192, "K": 5376}
+    sha256 = "e90afe565c111603958c6e5428cac68b0fba36a8412f43cbd8d9b11757961ff8"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
+# value projection on one of 8 devices, 4096 to 1280 features.
+class TestGemmBf16N1280K4096(GemmBf16Base):
+    name = "gemm_bf16_n1280_k4096"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
+    axes = {"N": 1280, "K": 4096}
+    sha256 = "7badb562fa0827dc2dc300b2ec1d686c15eabc532f8f87adc820ae43bc3a269a"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
+# value projection on one of 8 devices, 8192 to 1280 features.
+class TestGemmBf16N1280K8192(GemmBf16Base):
+    name = "gemm_bf16_n1280_k8192"  # model:llama-3.3-70b
+    axes = {"N": 1280, "K": 8192}
+    sha256 = "dd236a62b7905063f13b6c1a4d6549746c6908d61798133c284b848f383f6521"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
+# value projection on one of 4 devices, 8192 to 2560 features.
+class TestGemmBf16N2560K8192(GemmBf16Base):
+    name = "gemm_bf16_n2560_k8192"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"N": 2560, "K": 8192}
+    sha256 = "558a546c72a76e72f0f5aebe7add545e3512c637c0320c8d6ac848e692c6c8cb"
+
+# The next 10: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: expert
 # router, K to N features.
 class TestGemmBf16N128K2048(GemmBf16Base):
     name = "gemm_bf16_n128_k2048"  # model:qwen3-30b-a3b
@@ -503,13 +571,163 @@ class TestGemmBf16N512K2048(GemmBf16Base):
     axes = {"N": 512, "K": 2048}
     sha256 = "74c6d11751643553d341264a496767063291bcd746877fb9ecf91e97dd8422b3"
 
+class TestGemmBf16N8K4096(GemmBf16Base):
+    name = "gemm_bf16_n8_k4096"  # model:mixtral-8x7b
+    axes = {"N": 8, "K": 4096}
+    sha256 = "24cea0a9f8c5b150aaaa09ab11619968f9b70c05f1ea830097fdc9a341b47fef"
+
 class TestGemmBf16N8K6144(GemmBf16Base):
     name = "gemm_bf16_n8_k6144"  # model:mixtral-8x22b
     axes = {"N": 8, "K": 6144}
     sha256 = "56d2ab43ead1efad7adf9e27c14e9105d45ab34134acc97ffbaadd67c313b33d"
 
-# The next 6: Matrix product C = A @ B.T in bfloat16 with float32 accumulation:
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
+# projection on one of 4 devices, 8192 to 14336 features.
+class TestGemmBf16N14336K8192(GemmBf16Base):
+    name = "gemm_bf16_n14336_k8192"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"N": 14336, "K": 8192}
+    sha256 = "9c97a1392bd95c84766d2cf7793bf005d7940a2d07ac152d8213e56abd2edcc5"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
+# projection on one of 8 devices, 8192 to 7168 features.
+class TestGemmBf16N7168K8192(GemmBf16Base):
+    name = "gemm_bf16_n7168_k8192"  # model:llama-3.3-70b
+    axes = {"N": 7168, "K": 8192}
+    sha256 = "8c395b5038d774e0e23c9ec5d48bfc204410a7d0335b5463392e7c0cf81532b6"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, on one of 8 devices, 8192 to 16032 features.
+class TestGemmBf16N16032K8192(GemmBf16Base):
+    name = "gemm_bf16_n16032_k8192"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"N": 16032, "K": 8192}
+    sha256 = "4ea675808abda30ecd7dbe7b62cfb166d7e1f27d19fc14da6bb902af08b6f450"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, on one of 8 devices, 4096 to 18992 features.
+class TestGemmBf16N18992K4096(GemmBf16Base):
+    name = "gemm_bf16_n18992_k4096"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
+    axes = {"N": 18992, "K": 4096}
+    sha256 = "9c2ad7df1cf434ef421153c6b0fc2e4b606011235ef2afc474a3f705b4bbdfd6"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, on one of 4 devices, 8192 to 32064 features.
+class TestGemmBf16N32064K8192(GemmBf16Base):
+    name = "gemm_bf16_n32064_k8192"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"N": 32064, "K": 8192}
+    sha256 = "13b920c9278980034ff47f1c762cd536e142b45222a099fb033ade7c376e629c"
+
+# The next 10: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused
+# gate and up projection, K to N features.
+class TestGemmBf16N16384K2048(GemmBf16Base):
+    name = "gemm_bf16_n16384_k2048"  # model:llama-3.2-1b
+    axes = {"N": 16384, "K": 2048}
+    sha256 = "30f31af8664105a4bb0b50c04f2506768743e79020e7af72f8c09066c554e5ee"
+
+class TestGemmBf16N16384K3072(GemmBf16Base):
+    name = "gemm_bf16_n16384_k3072"  # model:llama-3.2-3b
+    axes = {"N": 16384, "K": 3072}
+    sha256 = "c575b0fd063c581cf1cd8e2348bfa4be56aed1706a7cb3370972f38068547118"
+
+class TestGemmBf16N22016K2048(GemmBf16Base):
+    name = "gemm_bf16_n22016_k2048"  # model:smollm3-3b
+    axes = {"N": 22016, "K": 2048}
+    sha256 = "b0eebf03ca23d8277daf420497629f0c75a63e526ea19328e8d20c6c1f3c6b85"
+
+class TestGemmBf16N24576K4096(GemmBf16Base):
+    name = "gemm_bf16_n24576_k4096"  # model:qwen3-8b, model:qwen3-vl-8b
+    axes = {"N": 24576, "K": 4096}
+    sha256 = "0ffe79230e1ad26381b210d8037b25e5f1bf01cd69b215de3c7c5912f32779c5"
+
+class TestGemmBf16N25600K4096(GemmBf16Base):
+    name = "gemm_bf16_n25600_k4096"  # model:granite-4.1-8b
+    axes = {"N": 25600, "K": 4096}
+    sha256 = "fe77ec189e78c64395371502694a4f83cd142ca537882a028cc7edcee3cc591b"
+
+class TestGemmBf16N28672K4096(GemmBf16Base):
+    name = "gemm_bf16_n28672_k4096"  # model:llama-3.1-8b, model:mistral-7b-v0.1
+    axes = {"N": 28672, "K": 4096}
+    sha256 = "2ee763154f8feb77eba14b3f80a1b8f39f22e4a288737250f28c3f3e0a972469"
+
+class TestGemmBf16N34816K5120(GemmBf16Base):
+    name = "gemm_bf16_n34816_k5120"  # model:qwen3-14b
+    axes = {"N": 34816, "K": 5120}
+    sha256 = "f2256c616d9cf99a3ef9f2e0dfb3aafde826ccbbc6c96de8b281c32fdd903560"
+
+class TestGemmBf16N37888K3584(GemmBf16Base):
+    name = "gemm_bf16_n37888_k3584"  # model:qwen2.5-7b
+    axes = {"N": 37888, "K": 3584}
+    sha256 = "d4e7f5d83252360787c3fe2d6d3440a84f6a2e1d4a117c6c240b4e8176666455"
+
+class TestGemmBf16N43008K5376(GemmBf16Base):
+    name = "gemm_bf16_n43008_k5376"  # model:gemma-3-27b
+    axes = {"N": 43008, "K": 5376}
+    sha256 = "374ab01215e09705396d5b35f587cfa1917f4e307d0e268abd66995d269cea79"
+
+class TestGemmBf16N51200K5120(GemmBf16Base):
+    name = "gemm_bf16_n51200_k5120"  # model:qwen3-32b
+    axes = {"N": 51200, "K": 5120}
+    sha256 = "ac2d12ad1b47da3f74e366f55e1da9dfcd985ee10f14fcd0aee1a5eba57b8254"
+
+# The next 10: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: down
+# projection, K to N features.
+class TestGemmBf16N2048K11008(GemmBf16Base):
+    name = "gemm_bf16_n2048_k11008"  # model:smollm3-3b
+    axes = {"N": 2048, "K": 11008}
+    sha256 = "60a9e580938fdc69bfecf161858e2e6ef71ca74c63ff5aaaeae174efbdfb2ab2"
+
+class TestGemmBf16N2048K8192(GemmBf16Base):
+    name = "gemm_bf16_n2048_k8192"  # model:llama-3.2-1b
+    axes = {"N": 2048, "K": 8192}
+    sha256 = "d999c4e3e5e63292cb9660adef0a97b0bdc6c101a211aaf316e9ef8ed36e1576"
+
+class TestGemmBf16N3072K8192(GemmBf16Base):
+    name = "gemm_bf16_n3072_k8192"  # model:llama-3.2-3b
+    axes = {"N": 3072, "K": 8192}
+    sha256 = "b0a7441e018315d6beee14c35c0595036aea6b12b89dd2f09467f711a76e89fa"
+
+class TestGemmBf16N3584K18944(GemmBf16Base):
+    name = "gemm_bf16_n3584_k18944"  # model:qwen2.5-7b
+    axes = {"N": 3584, "K": 18944}
+    sha256 = "60bcc216894e080d0107c8ea7c2bf5b1f8d6bf149b8f6dfef99dd72f797e2680"
+
+class TestGemmBf16N4096K12288(GemmBf16Base):
+    name = "gemm_bf16_n4096_k12288"  # model:qwen3-8b, model:qwen3-vl-8b
+    axes = {"N": 4096, "K": 12288}
+    sha256 = "68297ea3d78fd5f0e514e3a7fd0c84d7f18d7b2ecd3e0c5ffdbf54ed670298ef"
+
+class TestGemmBf16N4096K12800(GemmBf16Base):
+    name = "gemm_bf16_n4096_k12800"  # model:granite-4.1-8b
+    axes = {"N": 4096, "K": 12800}
+    sha256 = "98ed746194372d2a6e63a2f17afa055d622d613ff0df03646a11df8a9d46ba4b"
+
+class TestGemmBf16N4096K14336(GemmBf16Base):
+    name = "gemm_bf16_n4096_k14336"  # model:llama-3.1-8b, model:mistral-7b-v0.1
+    axes = {"N": 4096, "K": 14336}
+    sha256 = "afdf04bd4a8e17b41d281bd7f0a540c747668d086f38c1b3085a350ed169c0b7"
+
+class TestGemmBf16N5120K17408(GemmBf16Base):
+    name = "gemm_bf16_n5120_k17408"  # model:qwen3-14b
+    axes = {"N": 5120, "K": 17408}
+    sha256 = "8b3b634acffc9af84a021f84b3e034f4e9f49d75dd7179ca12991f9ff043e6ff"
+
+class TestGemmBf16N5120K25600(GemmBf16Base):
+    name = "gemm_bf16_n5120_k25600"  # model:qwen3-32b
+    axes = {"N": 5120, "K": 25600}
+    sha256 = "39ae76d1daa457e29e6ea7df868839e7ce4df7a44e7bb1b3dddf7535f4ad289e"
+
+class TestGemmBf16N5376K21504(GemmBf16Base):
+    name = "gemm_bf16_n5376_k21504"  # model:gemma-3-27b
+    axes = {"N": 5376, "K": 21504}
+    sha256 = "25f07a904f1e653560a1255796c897345f5534ce09ff21a1fb455410909d6455"
+
+# The next 11: Matrix product C = A @ B.T in bfloat16 with float32 accumulation:
 # attention output projection, K to N features.
+# model:llama-3.2-1b, model:smollm3-3b, model:qwen1.5-moe-a2.7b
+class TestGemmBf16N2048K2048(GemmBf16Base):
+    name = "gemm_bf16_n2048_k2048"
+    axes = {"N": 2048, "K": 2048}
+    sha256 = "a0676a7a69f94a493b8e4e4a58add0381305412215886e8f84c6df1385890880"
+
 class TestGemmBf16N2048K4096(GemmBf16Base):
     name = "gemm_bf16_n2048_k4096"  # model:qwen3-30b-a3b, model:qwen3-next-80b-a3b
     axes = {"N": 2048, "K": 4096}
@@ -519,6 +737,16 @@ class TestGemmBf16N2880K4096(GemmBf16Base):
     name = "gemm_bf16_n2880_k4096"  # model:gpt-oss-20b, model:gpt-oss-120b
     axes = {"N": 2880, "K": 4096}
     sha256 = "ba6fd126617c728ba6d7205b1d96231753a647390caaa04efec5ce9207f765a6"
+
+class TestGemmBf16N3072K3072(GemmBf16Base):
+    name = "gemm_bf16_n3072_k3072"  # model:llama-3.2-3b
+    axes = {"N": 3072, "K": 3072}
+    sha256 = "37f6a43b949e281872a06a165755088ae123a5269d9a73cb70a9e1f77807ca7c"
+
+class TestGemmBf16N3584K3584(GemmBf16Base):
+    name = "gemm_bf16_n3584_k3584"  # model:qwen2.5-7b
+    axes = {"N": 3584, "K": 3584}
+    sha256 = "715a9a50f1e40ee1ff82415bde8dccab05693bd5bad762d8453be32cc2cc7d2e"
 
 # model:llama-3.1-8b, model:qwen3-8b, model:mistral-7b-v0.1
 class TestGemmBf16N4096K4096(GemmBf16Base):
@@ -531,10 +759,21 @@ class TestGemmBf16N4096K8192(GemmBf16Base):
     axes = {"N": 4096, "K": 8192}
     sha256 = "547ea40b8d60ec542f1601fec6621eaec988a210dc650a94c827b64bf3a99126"
 
+# model:qwen3-14b, model:phi-4-14b, model:llama-4-scout
+class TestGemmBf16N5120K5120(GemmBf16Base):
+    name = "gemm_bf16_n5120_k5120"
+    axes = {"N": 5120, "K": 5120}
+    sha256 = "4d990463102358cd43b4e52a25c40a4c818e2484789f70a57a4aa7cfbad8e45e"
+
 class TestGemmBf16N5120K8192(GemmBf16Base):
     name = "gemm_bf16_n5120_k8192"  # model:qwen3-32b
     axes = {"N": 5120, "K": 8192}
     sha256 = "cd34bffdd581a7c805123f3f92b9d71f9c180a203c7df74938d464c5fb912eb4"
+
+class TestGemmBf16N5376K4096(GemmBf16Base):
+    name = "gemm_bf16_n5376_k4096"  # model:gemma-3-27b
+    axes = {"N": 5376, "K": 4096}
+    sha256 = "88c78463aa9e1cd792d2dfdc4fed56f8ee24b540bcff9b502824799c1f0ad761"
 
 class TestGemmBf16N6144K6144(GemmBf16Base):
     name = "gemm_bf16_n6144_k6144"  # model:mixtral-8x22b
@@ -549,39 +788,12 @@ class TestGemmBf16N2112K7168(GemmBf16Base):
     axes = {"N": 2112, "K": 7168}
     sha256 = "85a24469ac769a64d391d34d7703a22fb18939053bb40ba04c9479ec25b4214e"
 
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
-# projection, 4096 to 28672 features.
-class TestGemmBf16N28672K4096(GemmBf16Base):
-    name = "gemm_bf16_n28672_k4096"  # model:llama-3.1-8b, model:mistral-7b-v0.1
-    axes = {"N": 28672, "K": 4096}
-    sha256 = "2ee763154f8feb77eba14b3f80a1b8f39f22e4a288737250f28c3f3e0a972469"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: down projection,
-# 14336 to 4096 features.
-class TestGemmBf16N4096K14336(GemmBf16Base):
-    name = "gemm_bf16_n4096_k14336"  # model:llama-3.1-8b, model:mistral-7b-v0.1
-    axes = {"N": 4096, "K": 14336}
-    sha256 = "afdf04bd4a8e17b41d281bd7f0a540c747668d086f38c1b3085a350ed169c0b7"
-
-# The next 2: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused
-# query, key and value projection, K to N features.
-class TestGemmBf16N5120K2048(GemmBf16Base):
-    name = "gemm_bf16_n5120_k2048"  # model:qwen3-30b-a3b
-    axes = {"N": 5120, "K": 2048}
-    sha256 = "40ab5290c7018a7697d73fef2a8bdcf56dabfaf4b6b7db7ea79318e407aed0a9"
-
-# model:llama-3.1-8b, model:qwen3-8b, model:mistral-7b-v0.1
-class TestGemmBf16N6144K4096(GemmBf16Base):
-    name = "gemm_bf16_n6144_k4096"
-    axes = {"N": 6144, "K": 4096}
-    sha256 = "7dfbe8b72b62a9205a96b0a8cf82de514cc88f16dba576d18bfa40f25ce0fcac"
-
-# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused gate and up
-# projection on one of 8 devices, 8192 to 7168 features.
-class TestGemmBf16N7168K8192(GemmBf16Base):
-    name = "gemm_bf16_n7168_k8192"  # model:llama-3.3-70b
-    axes = {"N": 7168, "K": 8192}
-    sha256 = "8c395b5038d774e0e23c9ec5d48bfc204410a7d0335b5463392e7c0cf81532b6"
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection on one of 8 devices, 1024 to 4096 features.
+class TestGemmBf16N4096K1024(GemmBf16Base):
+    name = "gemm_bf16_n4096_k1024"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
+    axes = {"N": 4096, "K": 1024}
+    sha256 = "0aa0633dbb5b16eda8f6e4f142c97e6362dea8331263b3793b85230d7b96052c"
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
 # projection on one of 8 devices, 1024 to 8192 features.
@@ -590,12 +802,26 @@ class TestGemmBf16N8192K1024(GemmBf16Base):
     axes = {"N": 8192, "K": 1024}
     sha256 = "4e23d895100fe573e67a1a6f74f0b2e9ae5fe7ece08dd8aaced7fc0eecb974b3"
 
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection on one of 4 devices, 2048 to 8192 features.
+class TestGemmBf16N8192K2048(GemmBf16Base):
+    name = "gemm_bf16_n8192_k2048"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"N": 8192, "K": 2048}
+    sha256 = "68795b0dbc78b2d1608f3bd4c3404ba9b66c5ff59708c55db6c0a9727c060385"
+
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: down projection on
 # one of 8 devices, 3584 to 8192 features.
 class TestGemmBf16N8192K3584(GemmBf16Base):
     name = "gemm_bf16_n8192_k3584"  # model:llama-3.3-70b
     axes = {"N": 8192, "K": 3584}
     sha256 = "a5a91b2f6509d391f7aa881e67e5100347c9dae048046ef23e8b122c87c3dc86"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: down projection on
+# one of 4 devices, 7168 to 8192 features.
+class TestGemmBf16N8192K7168(GemmBf16Base):
+    name = "gemm_bf16_n8192_k7168"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"N": 8192, "K": 7168}
+    sha256 = "8c1810fa481cc606acd639cf7cbc0106e51456267e35eeccf95f82f735f32d9b"
 
 
 # Tolerances:

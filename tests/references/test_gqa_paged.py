@@ -890,7 +890,7 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedDecodeCap50W4095Ps64Ba
 #   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6)
 #   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (7)
 #   lse     flashinfer                        1e-05     1e-05     1e-07    default
-# Tolerances of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more:
+# Tolerances of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more:
 #   output  source                            rtol      atol     NMSE   reason
 #   output  oracle                            0.00391   1e-05*   1e-05  (1)
 #   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
@@ -971,7 +971,7 @@ class TestGqaPagedDecodeFp16H32Kv8D128Ps64(GqaPagedDecodePs64Base):
     FP16 = True  # "fp16" in the name
     sha256 = "be870a8f8b377215c1fbfe9b51c55460347c75c98f24ffd6bcea17ca2cdc48af"
 
-# The next 14: The query stands at its sequence's last key. A query that sees no key
+# The next 15: The query stands at its sequence's last key. A query that sees no key
 # gives output 0 and lse -inf.
 class TestGqaPagedDecodeH12Kv1D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h12_kv1_d128_ps64"  # model:glm-4.6, tp:8
@@ -996,6 +996,12 @@ class TestGqaPagedDecodeH16Kv2D512Ps64(GqaPagedDecodePs64Base):
     interface = INTERFACE_GQA_PAGED_DECODE_PS64
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
     sha256 = "1aee1f632629607fa50dc4a61fd20407c6211607f4b5e7b1e1d44ca7e8da88de"
+
+class TestGqaPagedDecodeH16Kv4D128Ps64(GqaPagedDecodePs64Base):
+    name = "gqa_paged_decode_h16_kv4_d128_ps64"  # model:smollm3-3b, tp:1
+    interface = INTERFACE_GQA_PAGED_DECODE_PS64
+    axes = {"num_qo_heads": 16, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "2644240ebadb0a1ed1234d0a86e7757d040ac352db30807c2d7c90f346277e67"
 
 class TestGqaPagedDecodeH24Kv2D128Ps64(GqaPagedDecodePs64Base):
     name = "gqa_paged_decode_h24_kv2_d128_ps64"  # model:glm-4.6, tp:4
@@ -1116,7 +1122,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
 # num_kv_heads KV heads. A page holds one token. A sequence without keys gives output 0
 # and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_ps1():
     import math
 
@@ -1219,7 +1225,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedDecodePs1Base):
 # head's tokens lie side by side (layout HND). A query that sees no key gives output 0
 # and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_hnd():
     import math
 
@@ -1468,7 +1474,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedDecodeQe4m3Kve4m3Base)
 # without return_lse output is the one value. Solutions are installed under the name
 # without return_lse.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_return_lse():
     import math
 
@@ -1549,7 +1555,7 @@ class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedDecodeReturnLseBase):
 # sink. lse is base 2.
 # stage:decode, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_sink():
     import math
 
@@ -1634,7 +1640,7 @@ class TestGqaPagedDecodeSinkH8Kv1D64Ps64(GqaPagedDecodeSinkBase):
 # base 2.
 # stage:decode, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_sink_w127():
     import math
 
@@ -1724,7 +1730,7 @@ class TestGqaPagedDecodeSinkW127H8Kv1D64Ps64(GqaPagedDecodeSinkW127Base):
 # p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
 # lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_w1023_h32_kv16_ps64():
     import math
 
@@ -1804,7 +1810,7 @@ class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedDecodeW1023H32Kv16Ps64Base)
 # key p sees keys p - 4095 ... p, a sliding window of 4096. A query that sees no key
 # gives output 0 and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_w4095_h32_ps64():
     import math
 
@@ -2271,7 +2277,7 @@ class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(
 # pages. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
 # Tolerances of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 1 more: as of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more.
-# Tolerances of gqa_paged_prefill_causal_h12_kv1_d128_ps64 and 22 more: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances of gqa_paged_prefill_causal_h12_kv1_d128_ps64 and 23 more: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_ps64():
     import math
 
@@ -2359,7 +2365,7 @@ class TestGqaPagedPrefillCausalFp16H32Kv8D128Ps64(GqaPagedPrefillCausalPs64Base)
     FP16 = True  # "fp16" in the name
     sha256 = "47f49805c92bb356ea15fbb61c5922383702da45726e9a2be67f189948ca5e65"
 
-# The next 13: Grouped-query attention over a paged KV cache, prefill: num_qo_heads
+# The next 14: Grouped-query attention over a paged KV cache, prefill: num_qo_heads
 # query heads share num_kv_heads KV heads. The mask is causal and aligned bottom-right:
 # query i of q_len stands at key kv_len - q_len + i.
 class TestGqaPagedPrefillCausalH12Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
@@ -2380,6 +2386,12 @@ class TestGqaPagedPrefillCausalH16Kv2D512Ps64(GqaPagedPrefillCausalPs64Base):
     interface = INTERFACE_GQA_PAGED_PREFILL
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
     sha256 = "49686bdd40324fe513d5731b148da2384eb94b761fb000e429d148ba251b7534"
+
+class TestGqaPagedPrefillCausalH16Kv4D128Ps64(GqaPagedPrefillCausalPs64Base):
+    name = "gqa_paged_prefill_causal_h16_kv4_d128_ps64"  # model:smollm3-3b, tp:1
+    interface = INTERFACE_GQA_PAGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "a5d202ed6ad84e235f85f2fc7e7b5b04663687f00c84f633ba23b6dbe6b68538"
 
 class TestGqaPagedPrefillCausalH24Kv2D128Ps64(GqaPagedPrefillCausalPs64Base):
     name = "gqa_paged_prefill_causal_h24_kv2_d128_ps64"  # model:glm-4.6, tp:4
@@ -2515,7 +2527,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
 # aligned bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A query
 # that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_ps1():
     import math
 
@@ -2652,7 +2664,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedPrefillCausalPs1Base):
 # q_len stands at key kv_len - q_len + i. In a page, a head's tokens lie side by side
 # (layout HND). A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_hnd():
     import math
 
@@ -2937,7 +2949,7 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(
 # that sees no key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_sink():
     import math
 
@@ -3037,7 +3049,7 @@ class TestGqaPagedPrefillCausalSinkH8Kv1D64Ps64(GqaPagedPrefillCausalSinkBase):
 # key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_sink_w127():
     import math
 
@@ -3141,7 +3153,7 @@ class TestGqaPagedPrefillCausalSinkW127H8Kv1D64Ps64(GqaPagedPrefillCausalSinkW12
 # key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
 # 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64():
     import math
 
@@ -3239,7 +3251,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(
 # sliding window of 4096. A query that sees no key gives output 0 and lse -inf. lse is
 # base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_w4095_h32_ps64():
     import math
 
@@ -3337,7 +3349,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(
 # the tokens of a tree are verified at once, each seeing its ancestors. A query that
 # sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_custom_mask():
     import math
 
@@ -3433,7 +3445,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedPrefillCustomMaskBase)
 # gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, model:llama-3.2-11b-vision,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 21 more.
+# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_noncausal():
     import math
 

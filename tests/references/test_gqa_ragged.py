@@ -564,7 +564,7 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(
 #   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6)
 #   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (7)
 #   lse     flashinfer                        1e-05     1e-05     1e-07    default
-# Tolerances of gqa_ragged_prefill_causal_h12_kv1_d128 and 22 more:
+# Tolerances of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more:
 #   output  source                            rtol      atol     NMSE   reason
 #   output  oracle                            0.00391   1e-05*   1e-05  (1)
 #   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
@@ -654,7 +654,7 @@ class TestGqaRaggedPrefillCausalFp16H32Kv8D128(GqaRaggedPrefillCausalBase):
     FP16 = True  # "fp16" in the name
     sha256 = "b09a64d4110561def46d535acbb3f5433fa61e8b152acfe0fae8fab262e24027"
 
-# The next 14: Grouped-query attention over contiguous keys and values, prefill:
+# The next 15: Grouped-query attention over contiguous keys and values, prefill:
 # num_qo_heads query heads share num_kv_heads KV heads. The mask is causal and aligned
 # bottom-right: query i of q_len stands at key kv_len - q_len + i.
 class TestGqaRaggedPrefillCausalH12Kv1D128(GqaRaggedPrefillCausalBase):
@@ -680,6 +680,12 @@ class TestGqaRaggedPrefillCausalH16Kv2D512(GqaRaggedPrefillCausalBase):
     interface = INTERFACE_GQA_RAGGED_PREFILL
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_dim": 512}
     sha256 = "ce7a1d4c2057bdaad8434774e3eb63c0f63ce8d35ae19626426b009a29cfea6d"
+
+class TestGqaRaggedPrefillCausalH16Kv4D128(GqaRaggedPrefillCausalBase):
+    name = "gqa_ragged_prefill_causal_h16_kv4_d128"  # model:smollm3-3b, tp:1
+    interface = INTERFACE_GQA_RAGGED_PREFILL
+    axes = {"num_qo_heads": 16, "num_kv_heads": 4, "head_dim": 128}
+    sha256 = "cbdb17eec8a490d24f387ea69f8bfd91a1ff99740979ab0e6142f58a7dc6b590"
 
 class TestGqaRaggedPrefillCausalH24Kv2D128(GqaRaggedPrefillCausalBase):
     name = "gqa_ragged_prefill_causal_h24_kv2_d128"  # model:glm-4.6, tp:4
@@ -810,7 +816,7 @@ class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedPrefillCausalBase):
 # query that sees no key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 22 more.
+# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_sink():
     import math
 
@@ -903,7 +909,7 @@ class TestGqaRaggedPrefillCausalSinkH8Kv1D64(GqaRaggedPrefillCausalSinkBase):
 # key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 22 more.
+# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_sink_w127():
     import math
 
@@ -999,7 +1005,7 @@ class TestGqaRaggedPrefillCausalSinkW127H8Kv1D64(GqaRaggedPrefillCausalSinkW127B
 # key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
 # 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 22 more.
+# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_w1023_h32_kv16():
     import math
 
@@ -1089,7 +1095,7 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D256(
 # stands at key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding
 # window of 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 22 more.
+# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_w4095_h32():
     import math
 
@@ -1174,7 +1180,7 @@ class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedPrefillCausalW4095H32Ba
 # heads share num_kv_heads KV heads. There is no mask: every query sees all keys. A
 # query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 22 more.
+# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_noncausal():
     import math
 

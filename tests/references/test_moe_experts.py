@@ -364,6 +364,17 @@ class TestMoeBf16Topk10E512H2048I512(MoeBf16Base):
     }
     sha256 = "27ccf2fc9463fffde7bfa4a8c13e94b47ddd20b462965a39e560918baa0cf39c"
 
+class TestMoeBf16Topk2E8H4096I14336(MoeBf16Base):
+    name = "moe_bf16_topk2_e8_h4096_i14336"  # model:mixtral-8x7b, ep:1
+    axes = {
+        "top_k": 2,
+        "num_experts": 8,
+        "hidden_size": 4096,
+        "gemm1_out_size": 28672,
+        "intermediate_size": 14336,
+    }
+    sha256 = "80cb60237877bbf8ad08aa5955715891e8302ec544645275735dd8a4cd0d1589"
+
 class TestMoeBf16Topk2E8H6144I16384(MoeBf16Base):
     name = "moe_bf16_topk2_e8_h6144_i16384"  # model:mixtral-8x22b, ep:1
     axes = {
@@ -396,6 +407,17 @@ class TestMoeBf16Topk8E128H4096I1536(MoeBf16Base):
         "intermediate_size": 1536,
     }
     sha256 = "aa8920100f3f1e778290b47ae609dbecd0e301239011aa6bc6b5a250dca2347c"
+
+class TestMoeBf16Topk8E128H4096I192(MoeBf16Base):
+    name = "moe_bf16_topk8_e128_h4096_i192"  # model:qwen3-235b-a22b, ep:1, tp:8
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 4096,
+        "gemm1_out_size": 384,
+        "intermediate_size": 192,
+    }
+    sha256 = "d3cb8ceff5ac9c7dba7705c12a7a6ee533ae0b8f00fdc69afd0d747809be737e"
 
 class TestMoeBf16Topk8E160H5120I1536(MoeBf16Base):
     name = "moe_bf16_topk8_e160_h5120_i1536"  # model:glm-4.6, ep:1

@@ -304,7 +304,7 @@ class TestAppendPagedKvCacheHndKv8D64Ps64(AppendPagedKvCacheHndBase):
 # slots that no row is for keep what they hold. Rows may come in any order; no two have
 # the same slot. A batch index of -1, which FlashInfer's get_batch_indices_positions
 # pads with, is not allowed: the kernel reads in front of kv_indptr for it.
-# fi_api:flashinfer.page.append_paged_kv_cache, tp:1
+# fi_api:flashinfer.page.append_paged_kv_cache
 # Tolerances: as of reference_append_paged_kv_cache_hnd.
 def reference_append_paged_kv_cache():
     import torch
@@ -339,41 +339,54 @@ class AppendPagedKvCacheBase(PageAppendTests):
     reference = staticmethod(reference_append_paged_kv_cache)
     interface = INTERFACE_APPEND_PAGED_KV_CACHE
 
-# model:gemma-3-27b, model:gemma-2-27b
+# model:gemma-3-27b, model:gemma-2-27b, tp:1
 class TestAppendPagedKvCacheKv16D128Ps64(AppendPagedKvCacheBase):
     name = "append_paged_kv_cache_kv16_d128_ps64"
     axes = {"num_kv_heads": 16, "head_dim": 128, "page_size": 64}
     sha256 = "316321cfd60693784f857d3102ed73e81a6d4ffdf67041a20ab0ce54c6057018"
 
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-235b-a22b, tp:8
+class TestAppendPagedKvCacheKv1D128Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv1_d128_ps64"
+    axes = {"num_kv_heads": 1, "head_dim": 128, "page_size": 64}
+    sha256 = "7cf3315ed2a85ca88340435abdc28d64047d8ed1fe0a0750fa87b2f1fc30c613"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, model:qwen3-32b, tp:4
+class TestAppendPagedKvCacheKv2D128Ps64(AppendPagedKvCacheBase):
+    name = "append_paged_kv_cache_kv2_d128_ps64"
+    axes = {"num_kv_heads": 2, "head_dim": 128, "page_size": 64}
+    sha256 = "1081e7aae95594040e4d38cd4a33d5de495459488f6628c7c23d1240d6f21205"
+
 class TestAppendPagedKvCacheKv2D256Ps64(AppendPagedKvCacheBase):
-    name = "append_paged_kv_cache_kv2_d256_ps64"  # model:qwen3-next-80b-a3b
+    name = "append_paged_kv_cache_kv2_d256_ps64"  # model:qwen3-next-80b-a3b, tp:1
     axes = {"num_kv_heads": 2, "head_dim": 256, "page_size": 64}
     sha256 = "4536e1e92b24a639da25a504754049e9d2617e2ce0e7449305ec720d909444f5"
 
-# model:qwen3-30b-a3b, model:qwen3-235b-a22b
+# model:qwen3-30b-a3b, model:qwen3-235b-a22b, tp:1
 class TestAppendPagedKvCacheKv4D128Ps64(AppendPagedKvCacheBase):
     name = "append_paged_kv_cache_kv4_d128_ps64"
     axes = {"num_kv_heads": 4, "head_dim": 128, "page_size": 64}
     sha256 = "95137b461f59dd92d9895f024b27465c838cf62597e6eea91a331542fa377c04"
 
 class TestAppendPagedKvCacheKv8D128Ps16(AppendPagedKvCacheBase):
-    name = "append_paged_kv_cache_kv8_d128_ps16"  # model:llama-3.1-8b
+    name = "append_paged_kv_cache_kv8_d128_ps16"  # model:llama-3.1-8b, tp:1
     axes = {"num_kv_heads": 8, "head_dim": 128, "page_size": 16}
     sha256 = "04a946366201eff98e1633f762f413bd185e2777d2db2883b7fcd4faa94994a2"
 
-# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2
+# model:llama-3.1-8b, model:mistral-7b-v0.1, model:minimax-m2, tp:1
 class TestAppendPagedKvCacheKv8D128Ps64(AppendPagedKvCacheBase):
     name = "append_paged_kv_cache_kv8_d128_ps64"
     axes = {"num_kv_heads": 8, "head_dim": 128, "page_size": 64}
     sha256 = "a10c5680243c031762e266130f350e2c74dac2a04a65b1196c1dcfbb23ffeee0"
 
 class TestAppendPagedKvCacheKv8D256Ps64(AppendPagedKvCacheBase):
-    name = "append_paged_kv_cache_kv8_d256_ps64"  # model:gemma-2-9b
+    name = "append_paged_kv_cache_kv8_d256_ps64"  # model:gemma-2-9b, tp:1
     axes = {"num_kv_heads": 8, "head_dim": 256, "page_size": 64}
     sha256 = "46a6986929902b19f0ee379f372889190a439a29ca6fc97d3f2c33160f939f99"
 
+# model:gpt-oss-120b, model:gpt-oss-20b, tp:1
 class TestAppendPagedKvCacheKv8D64Ps64(AppendPagedKvCacheBase):
-    name = "append_paged_kv_cache_kv8_d64_ps64"  # model:gpt-oss-120b, model:gpt-oss-20b
+    name = "append_paged_kv_cache_kv8_d64_ps64"
     axes = {"num_kv_heads": 8, "head_dim": 64, "page_size": 64}
     sha256 = "4de4de342456e08bbc20de1bd7091169cc10904fbec40478f51babf83abc8f25"
 

@@ -278,6 +278,11 @@ class SoftmaxBase(ProbsTests):
     reference = staticmethod(reference_softmax)
     interface = INTERFACE_SOFTMAX
 
+class TestSoftmaxV100352(SoftmaxBase):
+    name = "softmax_v100352"  # model:granite-4.1-8b, model:phi-4-14b
+    axes = {"vocab_size": 100352}
+    sha256 = "2f9d9f5b8b4f99c548e3c97b450e2e2cab615c4782a9d93a35a4c477354da7dd"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestSoftmaxV128256(SoftmaxBase):
@@ -285,12 +290,48 @@ class TestSoftmaxV128256(SoftmaxBase):
     axes = {"vocab_size": 128256}
     sha256 = "9be98d1cda414feb4b2f7f4a6f005f8d6b70b80202a517ea3bd9443df4a9ecc1"
 
+class TestSoftmaxV129280(SoftmaxBase):
+    name = "softmax_v129280"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"vocab_size": 129280}
+    sha256 = "512f3149ece7c5d8f3859dbf3b8690a2eda1a32c6ce87b548ec330e4b7228f22"
+
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b
 class TestSoftmaxV151936(SoftmaxBase):
     name = "softmax_v151936"
     axes = {"vocab_size": 151936}
     sha256 = "99667db3c33e161ac7c4e2bafa70ef1ff2be476ebde73de423d364c70b47a4f5"
+
+class TestSoftmaxV152064(SoftmaxBase):
+    name = "softmax_v152064"  # model:qwen2.5-7b, model:qwen2.5-72b
+    axes = {"vocab_size": 152064}
+    sha256 = "886dd841aaca241ee6cd53234a00ee666d7ce3a53e3e36b08dc431930c38f164"
+
+class TestSoftmaxV200064(SoftmaxBase):
+    name = "softmax_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
+    sha256 = "9ab558134bf61fa0957fcbdcd630cb03a9ce16abdbba7df0fd99a3a7de708a05"
+
+class TestSoftmaxV201088(SoftmaxBase):
+    name = "softmax_v201088"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"vocab_size": 201088}
+    sha256 = "b4542b72282bada1005a867aeb4aeb41e18c60300300f860b051d429e34faad3"
+
+class TestSoftmaxV202048(SoftmaxBase):
+    name = "softmax_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
+    sha256 = "eeb21ff5430914852c347740460374730b61a7250558315d868307fad2845c92"
+
+class TestSoftmaxV262208(SoftmaxBase):
+    name = "softmax_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
+    sha256 = "1962f70ebb23da1ff1f83c3d0bb479b15ccee0b59bdca08a17135bd970b7af77"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestSoftmaxV32000(SoftmaxBase):
+    name = "softmax_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "7fa4147918f91717064e569298fc337a0455bf1a1b2f155b2a2d950541c6fa14"
 
 
 # Keeps each row's k largest logits as they are and returns minus infinity elsewhere.
@@ -360,6 +401,11 @@ class TopKRenormProbsBase(ProbsTests):
     reference = staticmethod(reference_top_k_renorm_probs)
     interface = INTERFACE_TOP_K_RENORM_PROBS
 
+class TestTopKRenormProbsV100352(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v100352"  # model:granite-4.1-8b, model:phi-4-14b
+    axes = {"vocab_size": 100352}
+    sha256 = "4c17cec9d6ff1863854b236f2e71b358d7155e86f1cf1b6de75a32779cfebf74"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestTopKRenormProbsV128256(TopKRenormProbsBase):
@@ -367,12 +413,48 @@ class TestTopKRenormProbsV128256(TopKRenormProbsBase):
     axes = {"vocab_size": 128256}
     sha256 = "27b43446d3b571a8eb431b86e31ba2b619139d38571e7cf81e65c11bd72e85eb"
 
+class TestTopKRenormProbsV129280(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v129280"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"vocab_size": 129280}
+    sha256 = "904044d903b25cde36c8e6b962d0404aa5a61681fb6e2fc2d2355585dade8e39"
+
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b
 class TestTopKRenormProbsV151936(TopKRenormProbsBase):
     name = "top_k_renorm_probs_v151936"
     axes = {"vocab_size": 151936}
     sha256 = "060d7fc79f9b38dbf169bc209e1735517523e46bc5f8bb1c20e1fc89751a08a3"
+
+class TestTopKRenormProbsV152064(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v152064"  # model:qwen2.5-7b, model:qwen2.5-72b
+    axes = {"vocab_size": 152064}
+    sha256 = "ec74b117be9ce60fe70eaee29200d200013428f315d6e8641b8174bb01fb7566"
+
+class TestTopKRenormProbsV200064(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
+    sha256 = "ce1c6a52c900f194ec19e803f1b866665e0f0168bd66cc36d968f0077788880f"
+
+class TestTopKRenormProbsV201088(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v201088"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"vocab_size": 201088}
+    sha256 = "3b15d7c85ba488bdf37a762c6f102530af56ea01c620b8d48af0304ef9d733ae"
+
+class TestTopKRenormProbsV202048(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
+    sha256 = "f8c447c32ed3d7fa2ec94808972b33cffe7dba28f887c20389927de59a0ae1c7"
+
+class TestTopKRenormProbsV262208(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
+    sha256 = "eae1a6f5309f788431a8b675e79494f0b434d26276438913bdae71766b9dd155"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestTopKRenormProbsV32000(TopKRenormProbsBase):
+    name = "top_k_renorm_probs_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "8c1c127a7738524c627f1720e65e5f3a7539ddfc11232c1a3394cdf0d3c0c386"
 
 
 # Keeps each row's most probable tokens until they hold at least p, the one that crosses
@@ -401,6 +483,11 @@ class TopPRenormProbsBase(ProbsTests):
     reference = staticmethod(reference_top_p_renorm_probs)
     interface = INTERFACE_TOP_P_RENORM_PROBS
 
+class TestTopPRenormProbsV100352(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v100352"  # model:granite-4.1-8b, model:phi-4-14b
+    axes = {"vocab_size": 100352}
+    sha256 = "4d3521e49099be7a0b3bdc98f8fdd5fd597a9913b05ff0f1867d00ca4d3e67a9"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestTopPRenormProbsV128256(TopPRenormProbsBase):
@@ -408,12 +495,48 @@ class TestTopPRenormProbsV128256(TopPRenormProbsBase):
     axes = {"vocab_size": 128256}
     sha256 = "b27cd51c73cc33ff407a2a00836d4f4d40ac5ad7baf925bdc6e4153ad07791f3"
 
+class TestTopPRenormProbsV129280(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v129280"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"vocab_size": 129280}
+    sha256 = "11df071356b210c6068041883cd69c6a597e55d0aa4551187aec0af12d850477"
+
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b
 class TestTopPRenormProbsV151936(TopPRenormProbsBase):
     name = "top_p_renorm_probs_v151936"
     axes = {"vocab_size": 151936}
     sha256 = "dbe1088a795e4dbf52a36233939347081fcf412881da62cc76e0ab866acb1a85"
+
+class TestTopPRenormProbsV152064(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v152064"  # model:qwen2.5-7b, model:qwen2.5-72b
+    axes = {"vocab_size": 152064}
+    sha256 = "1f360cbe356dd3d992f0f7c6cbd1a539ad577bf48a6e4776865a9e8f1e88f924"
+
+class TestTopPRenormProbsV200064(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
+    sha256 = "e2a757d6c858026555674f8b52094922f801236a9c4f224881666de51679e0f9"
+
+class TestTopPRenormProbsV201088(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v201088"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"vocab_size": 201088}
+    sha256 = "eae3761d2723400abacfa705ed8a9a3cd9c10147b99c0f5b6bcfdab9ccb339ae"
+
+class TestTopPRenormProbsV202048(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
+    sha256 = "3e74c390847e7df24526660f2f4f418f2ce78dc2bbf902815e1fa9911a6fc789"
+
+class TestTopPRenormProbsV262208(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
+    sha256 = "4ce4480f0b9c8d14ae8124d852c3f3655aea6c7d11246006d75c6634b55e4acf"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestTopPRenormProbsV32000(TopPRenormProbsBase):
+    name = "top_p_renorm_probs_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "531d6a217ca298960fdc356619d1b989b4d85525bb5f2aa94c374a8cf80dd6e6"
 
 
 # fmt: on

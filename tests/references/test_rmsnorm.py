@@ -536,7 +536,7 @@ class TestFusedAddRmsnormQuantH5120(RmsnormTests):
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
 # at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
 # write both in place. Solutions are installed as fused_add_rmsnorm_hhidden_size.
 # fused, fi_api:flashinfer.norm.fused_add_rmsnorm
@@ -549,7 +549,7 @@ class TestFusedAddRmsnormQuantH5120(RmsnormTests):
 def reference_fused_add_rmsnorm_residual():
     import torch
 
-    EPS = 1e-06
+    EPS = 1e-05
 
 
     @torch.no_grad()
@@ -569,40 +569,41 @@ class FusedAddRmsnormResidualBase(RmsnormTests):
     reference = staticmethod(reference_fused_add_rmsnorm_residual)
     interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
     constants = ("eps", "unit_offset")
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b and 3 more
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b and 3 more
+    EPS = 1e-05  # "1em5" in the name, rms_norm_eps of llama-3.1-8b
+    UNIT_OFFSET = False  # the convention of rmsnorm, rms_norm_unit_offset of gpt-oss-20b, llama-3.2-3b, llama-3.1-8b
 
-class TestFusedAddRmsnormResidualH2048(FusedAddRmsnormResidualBase):
-    name = "fused_add_rmsnorm_residual_h2048"  # model:qwen3-30b-a3b
+class TestFusedAddRmsnormResidualEps1em5H2048(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_eps_1em5_h2048"  # model:llama-3.2-1b
     axes = {"hidden_size": 2048}
-    sha256 = "d0f6933f7193a7cb001c9996d3712763b8b79cffd5e260e5ec639489fdc2e587"
+    sha256 = "226fc4eebde38ed4d8a6fe9d561bcb665770b055fbfb71b1acacbc9859be7916"
 
-class TestFusedAddRmsnormResidualH3072(FusedAddRmsnormResidualBase):
-    name = "fused_add_rmsnorm_residual_h3072"  # model:minimax-m2
+# model:gpt-oss-20b, model:gpt-oss-120b
+class TestFusedAddRmsnormResidualEps1em5H2880(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_eps_1em5_h2880"
+    axes = {"hidden_size": 2880}
+    sha256 = "cbcff14c6ec1454d11034baddac4294d3c13906ce954350401807484141130bf"
+
+class TestFusedAddRmsnormResidualEps1em5H3072(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_eps_1em5_h3072"  # model:llama-3.2-3b
     axes = {"hidden_size": 3072}
-    sha256 = "d24a96462650ef2bf896d62562de4fe1aece4ca2ba074b94c6a7d11daf221829"
+    sha256 = "674e9f0bacad240f1df19461d40cc3350c5d8b6923bb4c035a4c336807579d67"
 
-class TestFusedAddRmsnormResidualH5120(FusedAddRmsnormResidualBase):
-    name = "fused_add_rmsnorm_residual_h5120"  # model:qwen3-14b
-    axes = {"hidden_size": 5120}
-    sha256 = "5800ebe86c03d6f1c24f5edc82c8628184ec409f29d70a3bdcdfe07abcd838dd"
-
-class TestFusedAddRmsnormResidualH7168(FusedAddRmsnormResidualBase):
-    name = "fused_add_rmsnorm_residual_h7168"  # model:deepseek-v3, model:deepseek-r1
-    axes = {"hidden_size": 7168}
-    sha256 = "eda16cd5bf156d30b55685e9ef0951111acdd6268b796d12075d7aa80bf8c368"
+class TestFusedAddRmsnormResidualH4096(FusedAddRmsnormResidualBase):
+    name = "fused_add_rmsnorm_residual_h4096"  # model:llama-3.1-8b
+    axes = {"hidden_size": 4096}
+    sha256 = "ebc2af83663745d1714b914b5a264752422b21f30af46c1ca286a7d267308237"
 
 
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
-# 1e-05) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
+# 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
 # at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
-# write both in place. Solutions are installed as fused_add_rmsnorm_h4096.
-# model:llama-3.1-8b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm
+# write both in place. Solutions are installed as fused_add_rmsnorm_hhidden_size.
+# fused, fi_api:flashinfer.norm.fused_add_rmsnorm
 # Tolerances: as of reference_fused_add_rmsnorm_residual.
-def reference_fused_add_rmsnorm_residual_h4096():
+def reference_fused_add_rmsnorm_residual_2():
     import torch
 
-    EPS = 1e-05
+    EPS = 1e-06
 
 
     @torch.no_grad()
@@ -618,15 +619,43 @@ def reference_fused_add_rmsnorm_residual_h4096():
     return run
 
 
-class TestFusedAddRmsnormResidualH4096(RmsnormTests):
-    name = "fused_add_rmsnorm_residual_h4096"
-    reference = staticmethod(reference_fused_add_rmsnorm_residual_h4096)
+class FusedAddRmsnormResidual2Base(RmsnormTests):
+    reference = staticmethod(reference_fused_add_rmsnorm_residual_2)
     interface = INTERFACE_FUSED_ADD_RMSNORM_RESIDUAL
-    axes = {"hidden_size": 4096}
     constants = ("eps", "unit_offset")
-    EPS = 1e-05  # rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-3.1-8b
-    sha256 = "ebc2af83663745d1714b914b5a264752422b21f30af46c1ca286a7d267308237"
+    EPS = 1e-06  # "1em6" in the name, rms_norm_eps of qwen3-30b-a3b and 3 more
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen2.5-7b and 5 more
+
+class TestFusedAddRmsnormResidualEps1em6H3584(FusedAddRmsnormResidual2Base):
+    name = "fused_add_rmsnorm_residual_eps_1em6_h3584"  # model:qwen2.5-7b
+    axes = {"hidden_size": 3584}
+    sha256 = "a255e3d45bee16a5243483e9942915a4e43c83adcfa177aacb37c10358cbe907"
+
+# model:qwen3-8b, model:qwen3-235b-a22b
+class TestFusedAddRmsnormResidualEps1em6H4096(FusedAddRmsnormResidual2Base):
+    name = "fused_add_rmsnorm_residual_eps_1em6_h4096"
+    axes = {"hidden_size": 4096}
+    sha256 = "5f072e8e2466366d924d5a748be4f9664f1d7b516242f34949ec9336b3e80779"
+
+class TestFusedAddRmsnormResidualH2048(FusedAddRmsnormResidual2Base):
+    name = "fused_add_rmsnorm_residual_h2048"  # model:qwen3-30b-a3b
+    axes = {"hidden_size": 2048}
+    sha256 = "d0f6933f7193a7cb001c9996d3712763b8b79cffd5e260e5ec639489fdc2e587"
+
+class TestFusedAddRmsnormResidualH3072(FusedAddRmsnormResidual2Base):
+    name = "fused_add_rmsnorm_residual_h3072"  # model:minimax-m2
+    axes = {"hidden_size": 3072}
+    sha256 = "d24a96462650ef2bf896d62562de4fe1aece4ca2ba074b94c6a7d11daf221829"
+
+class TestFusedAddRmsnormResidualH5120(FusedAddRmsnormResidual2Base):
+    name = "fused_add_rmsnorm_residual_h5120"  # model:qwen3-14b
+    axes = {"hidden_size": 5120}
+    sha256 = "5800ebe86c03d6f1c24f5edc82c8628184ec409f29d70a3bdcdfe07abcd838dd"
+
+class TestFusedAddRmsnormResidualH7168(FusedAddRmsnormResidual2Base):
+    name = "fused_add_rmsnorm_residual_h7168"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 7168}
+    sha256 = "eda16cd5bf156d30b55685e9ef0951111acdd6268b796d12075d7aa80bf8c368"
 
 
 # RMS normalisation of the channels of a video decoder's pixels (one row a pixel): x *
@@ -791,12 +820,32 @@ class RmsnormBase(RmsnormTests):
     interface = INTERFACE_RMSNORM
     constants = ("eps", "unit_offset")
     EPS = 1e-05  # "1em5" in the name, rms_norm_eps of llama-3.1-8b
-    UNIT_OFFSET = False  # rms_norm_unit_offset of llama-4-scout, llama-3.1-8b
+    UNIT_OFFSET = False  # the convention of rmsnorm, rms_norm_unit_offset of gpt-oss-20b and 4 more
+
+class TestRmsnormEps1em5H2048(RmsnormBase):
+    name = "rmsnorm_eps_1em5_h2048"  # model:llama-3.2-1b
+    axes = {"hidden_size": 2048}
+    sha256 = "05485743f4bb15b79acc25cff7be6903f2f5a68c4b49683a29646fbd137acfda"
+
+class TestRmsnormEps1em5H2880(RmsnormBase):
+    name = "rmsnorm_eps_1em5_h2880"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"hidden_size": 2880}
+    sha256 = "7fbc162a26db2f57305c23e98164e364a8d9c6f4bdb481339ae77cd57c6800ac"
+
+class TestRmsnormEps1em5H3072(RmsnormBase):
+    name = "rmsnorm_eps_1em5_h3072"  # model:llama-3.2-3b
+    axes = {"hidden_size": 3072}
+    sha256 = "e7c0b4f43ca3c8f40c53f0b9abb566320dbaf420bf24906efd7671f267ada636"
 
 class TestRmsnormEps1em5H5120(RmsnormBase):
     name = "rmsnorm_eps_1em5_h5120"  # model:llama-4-scout, model:llama-4-maverick
     axes = {"hidden_size": 5120}
     sha256 = "4540c659f0303e222e42e6479e7b7259092ad5ecec08682fca720391d00ad753"
+
+class TestRmsnormEps1em5H8192(RmsnormBase):
+    name = "rmsnorm_eps_1em5_h8192"  # model:llama-3.1-70b, model:llama-3.3-70b
+    axes = {"hidden_size": 8192}
+    sha256 = "e45d4c4402b8a938cb943a3ca033d0177e79e9fcec06fed2fd327f3369dfbf9b"
 
 class TestRmsnormH4096(RmsnormBase):
     name = "rmsnorm_h4096"  # model:llama-3.1-8b
@@ -825,26 +874,22 @@ class Rmsnorm2Base(RmsnormTests):
     reference = staticmethod(reference_rmsnorm_2)
     interface = INTERFACE_RMSNORM
     constants = ("eps", "unit_offset")
-    EPS = 1e-06  # rms_norm_eps of qwen3-30b-a3b and 3 more
-    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen3-30b-a3b and 3 more
+    EPS = 1e-06  # "1em6" in the name, rms_norm_eps of qwen3-30b-a3b and 3 more
+    UNIT_OFFSET = False  # rms_norm_unit_offset of qwen2.5-7b and 5 more
 
-# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-class TestRmsnormH128(Rmsnorm2Base):
-    name = "rmsnorm_h128"  # model:qwen3-30b-a3b
-    axes = {"hidden_size": 128}
-    sha256 = "faa01d48a27abd16a018b25ba6e7c39b17d3c40603750200318a908e1fb016a7"
-
-# RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
-# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
-class TestRmsnormH1536(Rmsnorm2Base):
-    name = "rmsnorm_h1536"  # model:deepseek-v3, model:deepseek-r1
-    axes = {"hidden_size": 1536}
-    sha256 = "27ef05a52727ab85f972764a21ae30cb9716c1cde74274092f83de0f49047976"
-
-# The next 4: RMS normalisation of hidden states of a transformer layer: x *
+# The next 6: RMS normalisation of hidden states of a transformer layer: x *
 # rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, in float32, rounded to
 # bfloat16 at the end.
+class TestRmsnormEps1em6H3584(Rmsnorm2Base):
+    name = "rmsnorm_eps_1em6_h3584"  # model:qwen2.5-7b
+    axes = {"hidden_size": 3584}
+    sha256 = "1e9c227d9e62e3888140cd62a12850d1db44af1efcc7a6991b77e6489d322a0a"
+
+class TestRmsnormEps1em6H4096(Rmsnorm2Base):
+    name = "rmsnorm_eps_1em6_h4096"  # model:qwen3-8b, model:qwen3-235b-a22b
+    axes = {"hidden_size": 4096}
+    sha256 = "e41efd10644bfe4077022e0b785885d5bdf5c2fc95a6be059861b8fd8fea4ac1"
+
 class TestRmsnormH2048(Rmsnorm2Base):
     name = "rmsnorm_h2048"  # model:qwen3-30b-a3b
     axes = {"hidden_size": 2048}
@@ -864,6 +909,20 @@ class TestRmsnormH7168(Rmsnorm2Base):
     name = "rmsnorm_h7168"  # model:deepseek-v3, model:deepseek-r1
     axes = {"hidden_size": 7168}
     sha256 = "9530c1f2dfc45d22199381eb9fffd4dd414aff03a892806f1aca7f9bb57820bd"
+
+# RMS normalisation of query and key heads (one row a head): x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+class TestRmsnormH128(Rmsnorm2Base):
+    name = "rmsnorm_h128"  # model:qwen3-30b-a3b
+    axes = {"hidden_size": 128}
+    sha256 = "faa01d48a27abd16a018b25ba6e7c39b17d3c40603750200318a908e1fb016a7"
+
+# RMS normalisation of the compressed query of latent attention: x * rsqrt(mean(x^2) +
+# 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
+class TestRmsnormH1536(Rmsnorm2Base):
+    name = "rmsnorm_h1536"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"hidden_size": 1536}
+    sha256 = "27ef05a52727ab85f972764a21ae30cb9716c1cde74274092f83de0f49047976"
 
 # RMS normalisation of the compressed KV of latent attention: x * rsqrt(mean(x^2) +
 # 1e-06) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.

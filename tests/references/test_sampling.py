@@ -311,6 +311,11 @@ class MinPSamplingBase(SamplingTests):
     reference = staticmethod(reference_min_p_sampling)
     interface = INTERFACE_MIN_P_SAMPLING
 
+class TestMinPSamplingV100352(MinPSamplingBase):
+    name = "min_p_sampling_v100352"  # model:granite-4.1-8b, model:phi-4-14b
+    axes = {"vocab_size": 100352}
+    sha256 = "220ba02814b16fd0d4fdf84685df4600bf9ac93f13569e5841df03f389300618"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestMinPSamplingV128256(MinPSamplingBase):
@@ -318,12 +323,48 @@ class TestMinPSamplingV128256(MinPSamplingBase):
     axes = {"vocab_size": 128256}
     sha256 = "d993151290f0159a6d590af68f30fa287c6504eb1ab0d2414c25f208252d99b6"
 
+class TestMinPSamplingV129280(MinPSamplingBase):
+    name = "min_p_sampling_v129280"  # model:deepseek-v3, model:deepseek-r1
+    axes = {"vocab_size": 129280}
+    sha256 = "f8c09dcbb40b8304dcfebedbedb3b699f66a1258e72c7ce804a98389aa467950"
+
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-30b-a3b, model:qwen3-32b,
 # model:qwen3-235b-a22b
 class TestMinPSamplingV151936(MinPSamplingBase):
     name = "min_p_sampling_v151936"
     axes = {"vocab_size": 151936}
     sha256 = "f8c9f811f70979897a724507e38da2eda3eba14b1fd79554fd17c245fd64bf83"
+
+class TestMinPSamplingV152064(MinPSamplingBase):
+    name = "min_p_sampling_v152064"  # model:qwen2.5-7b, model:qwen2.5-72b
+    axes = {"vocab_size": 152064}
+    sha256 = "4bc5902518f699ca82264d95d5ff1bfb73354764a470b784b78291f947d75d93"
+
+class TestMinPSamplingV200064(MinPSamplingBase):
+    name = "min_p_sampling_v200064"  # model:minimax-m2
+    axes = {"vocab_size": 200064}
+    sha256 = "83375261fedea8961eba7ef5d82ebbc732050b0d0d9ce18286ee829de56dfc7f"
+
+class TestMinPSamplingV201088(MinPSamplingBase):
+    name = "min_p_sampling_v201088"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"vocab_size": 201088}
+    sha256 = "76ceeb422280995f17da4d51ac2458e0d58074eb676482b6f7203263a11823b2"
+
+class TestMinPSamplingV202048(MinPSamplingBase):
+    name = "min_p_sampling_v202048"  # model:llama-4-scout
+    axes = {"vocab_size": 202048}
+    sha256 = "ea7b18a630ebecdf017928d3eb4057abe62f8db33d9a50d814d28347fa409ff0"
+
+class TestMinPSamplingV262208(MinPSamplingBase):
+    name = "min_p_sampling_v262208"  # model:gemma-3-27b
+    axes = {"vocab_size": 262208}
+    sha256 = "6b036eff478f922939de52512a656a29f6a577dcdce3cf54da2f7670b5b1f88b"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestMinPSamplingV32000(MinPSamplingBase):
+    name = "min_p_sampling_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "2bbdba96d2dc37b5ce42a6fd2d00cc4ee201b541db2b6f84507464d8362d2c7c"
 
 
 # Draws one token a row in proportion to the softmax of the logits. No token is left
@@ -406,6 +447,11 @@ class TopKSamplingFromProbsBase(SamplingTests):
     reference = staticmethod(reference_top_k_sampling_from_probs)
     interface = INTERFACE_TOP_K_SAMPLING_FROM_PROBS
 
+class TestTopKSamplingFromProbsV100352(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v100352"  # model:granite-4.1-8b, model:phi-4-14b
+    axes = {"vocab_size": 100352}
+    sha256 = "f3add2a8d1ab24f1df0f1f0b51b8b363fde659a6df97be6ea06c22c758607b4c"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestTopKSamplingFromProbsV128256(TopKSamplingFromProbsBase):
@@ -435,6 +481,11 @@ class TestTopKSamplingFromProbsV200064(TopKSamplingFromProbsBase):
     axes = {"vocab_size": 200064}
     sha256 = "037440e81ff95871954e9260641033f17f3fbb7be07339ef172e2c8b9e9b6d36"
 
+class TestTopKSamplingFromProbsV201088(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v201088"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"vocab_size": 201088}
+    sha256 = "996dc58063c51537b417999e8a8a894041ec4e9a84016b06f77f41eb55136068"
+
 class TestTopKSamplingFromProbsV202048(TopKSamplingFromProbsBase):
     name = "top_k_sampling_from_probs_v202048"  # model:llama-4-scout
     axes = {"vocab_size": 202048}
@@ -444,6 +495,12 @@ class TestTopKSamplingFromProbsV262208(TopKSamplingFromProbsBase):
     name = "top_k_sampling_from_probs_v262208"  # model:gemma-3-27b
     axes = {"vocab_size": 262208}
     sha256 = "88d9098413753120deee36e23a8f7f1218c9d24e1d93bc5fc6ef921896558780"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestTopKSamplingFromProbsV32000(TopKSamplingFromProbsBase):
+    name = "top_k_sampling_from_probs_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "9e9cd78cb7e716f01d7a112ad1708b6242ae003b5d4d317e70be6defe30849e6"
 
 
 # Draws one token a row in proportion to the softmax of the logits that a filter keeps.
@@ -537,6 +594,12 @@ class TopKTopPSamplingFromProbsBase(SamplingTests):
     reference = staticmethod(reference_top_k_top_p_sampling_from_probs)
     interface = INTERFACE_TOP_K_TOP_P_SAMPLING_FROM_PROBS
 
+# model:granite-4.1-8b, model:phi-4-14b
+class TestTopKTopPSamplingFromProbsV100352(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v100352"
+    axes = {"vocab_size": 100352}
+    sha256 = "3106867b68f01c65fb5c340261f558c274aad01c1ebb2d316d50ea23b8b5d7e9"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestTopKTopPSamplingFromProbsV128256(TopKTopPSamplingFromProbsBase):
@@ -568,6 +631,12 @@ class TestTopKTopPSamplingFromProbsV200064(TopKTopPSamplingFromProbsBase):
     axes = {"vocab_size": 200064}
     sha256 = "1c5198ad674e584458408fd5e5dfb08d2475e90a7c1629d9b1ccfcad5e1a1d1c"
 
+# model:gpt-oss-20b, model:gpt-oss-120b
+class TestTopKTopPSamplingFromProbsV201088(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v201088"
+    axes = {"vocab_size": 201088}
+    sha256 = "f93d5fae78afe8125b1e56f5161887c2c87096a4b82d14b820c95f693c59d40d"
+
 class TestTopKTopPSamplingFromProbsV202048(TopKTopPSamplingFromProbsBase):
     name = "top_k_top_p_sampling_from_probs_v202048"  # model:llama-4-scout
     axes = {"vocab_size": 202048}
@@ -577,6 +646,12 @@ class TestTopKTopPSamplingFromProbsV262208(TopKTopPSamplingFromProbsBase):
     name = "top_k_top_p_sampling_from_probs_v262208"  # model:gemma-3-27b
     axes = {"vocab_size": 262208}
     sha256 = "89a0fa654b22a29ea5a9ecb8f33d3eb2e8b8fab5bfd1923b1030e78a8a817509"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestTopKTopPSamplingFromProbsV32000(TopKTopPSamplingFromProbsBase):
+    name = "top_k_top_p_sampling_from_probs_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "7c84e40fa97e56f4bb324602e2cafb99877e3deedf7bb8d978de5d8eacc83281"
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. The most
@@ -624,6 +699,11 @@ class TopPSamplingFromProbsBase(SamplingTests):
     reference = staticmethod(reference_top_p_sampling_from_probs)
     interface = INTERFACE_TOP_P_SAMPLING_FROM_PROBS
 
+class TestTopPSamplingFromProbsV100352(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v100352"  # model:granite-4.1-8b, model:phi-4-14b
+    axes = {"vocab_size": 100352}
+    sha256 = "bbec2d8740f225dd716d37be52772bf22b0de0279c8d31409f8835bb22166499"
+
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b
 class TestTopPSamplingFromProbsV128256(TopPSamplingFromProbsBase):
@@ -653,6 +733,11 @@ class TestTopPSamplingFromProbsV200064(TopPSamplingFromProbsBase):
     axes = {"vocab_size": 200064}
     sha256 = "dfe623c1963604f1ee9401cfe72d2ce3ffd9bfea500f93bea40cfb20d5c5e93d"
 
+class TestTopPSamplingFromProbsV201088(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v201088"  # model:gpt-oss-20b, model:gpt-oss-120b
+    axes = {"vocab_size": 201088}
+    sha256 = "39a3ce189808ae8870d39a6ff54cc00f71deb9fb100a8c81c1e2db6a23a80eaf"
+
 class TestTopPSamplingFromProbsV202048(TopPSamplingFromProbsBase):
     name = "top_p_sampling_from_probs_v202048"  # model:llama-4-scout
     axes = {"vocab_size": 202048}
@@ -662,6 +747,12 @@ class TestTopPSamplingFromProbsV262208(TopPSamplingFromProbsBase):
     name = "top_p_sampling_from_probs_v262208"  # model:gemma-3-27b
     axes = {"vocab_size": 262208}
     sha256 = "aca9b23bf3e01281bc69a03585e4dd46fc446c00d9e669368086f41eaf6162f5"
+
+# model:mistral-7b-v0.1, model:mixtral-8x7b, model:mixtral-8x22b
+class TestTopPSamplingFromProbsV32000(TopPSamplingFromProbsBase):
+    name = "top_p_sampling_from_probs_v32000"
+    axes = {"vocab_size": 32000}
+    sha256 = "d4f119185df3e0a7b2d864cc97dc986eeba5bc88a1ebf202be5063ec775d55af"
 
 
 # fmt: on

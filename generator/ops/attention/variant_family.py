@@ -284,6 +284,7 @@ GEOMETRIES = (
     Geometry(32, 32, 128, ("mpt-7b", "bloom-7b1"), special="alibi"),
     Geometry(40, 40, 128, ("baichuan2-13b",), special="alibi"),
     _whole(16, 2, 256, "qwen3-next-80b-a3b"),
+    _whole(16, 4, 128, "smollm3-3b"),
     _whole(28, 4, 128, "qwen2.5-7b"),
     _whole(32, 8, 64, "llama-3.2-1b"),
     _whole(40, 8, 128, "qwen3-14b", "llama-4-scout"),

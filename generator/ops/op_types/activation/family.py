@@ -78,13 +78,18 @@ _INPUT = {
 DENSE = "dense layers"
 EXPERT = "an expert"
 BOTH = "dense layers and of an expert"
+_LLAMA_70B = ("llama-3.1-70b", "llama-3.3-70b")
 WIDTHS = (
     Width(512, ("qwen3-next-80b-a3b",), EXPERT, QWEN),
     Width(768, ("qwen3-30b-a3b",), EXPERT, QWEN),
     Width(1536, ("minimax-m2", "qwen3-235b-a22b"), EXPERT, QWEN),
     Width(2048, ("deepseek-v3", "deepseek-r1", "kimi-k2"), EXPERT, DEEPSEEK),
+    Width(3584, _LLAMA_70B, f"{DENSE} on one of 8 devices", LLAMA),
+    Width(7168, _LLAMA_70B, f"{DENSE} on one of 4 devices", LLAMA),
     Width(8192, ("llama-3.2-3b", "llama-4-scout", "llama-4-maverick"), BOTH, LLAMA),
+    Width(11008, ("smollm3-3b",), DENSE, LLAMA),
     Width(12288, ("qwen3-8b",), DENSE, QWEN),
+    Width(12800, ("granite-4.1-8b",), DENSE, LLAMA),
     Width(14336, ("llama-3.1-8b",), DENSE, LLAMA),
     Width(16384, ("mixtral-8x22b",), EXPERT, LLAMA),
     Width(17408, ("qwen3-14b",), DENSE, QWEN),
@@ -92,7 +97,7 @@ WIDTHS = (
     Width(18432, ("deepseek-v3", "deepseek-r1", "kimi-k2"), DENSE, DEEPSEEK),
     Width(18944, ("qwen2.5-7b",), DENSE, QWEN),
     Width(25600, ("qwen3-32b",), DENSE, QWEN),
-    Width(28672, ("llama-3.1-70b", "llama-3.3-70b"), DENSE, LLAMA),
+    Width(28672, _LLAMA_70B, DENSE, LLAMA),
     Width(29568, ("qwen2.5-72b",), DENSE, QWEN),
     Width(53248, ("llama-3.1-405b",), DENSE, LLAMA),
     Width(1152, ("modernbert-base",), DENSE, QWEN, "gelu_and_mul"),

@@ -10,6 +10,11 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.embedding.workloads import tokens, tokens_fit
 from generator.ops.reference_text import reference_text
 
+# captured gemms whose rows are a batch's tokens
+DEEPSEEK = "gemm_n256_k7168"
+LLAMA = "gemm_n28672_k4096"
+QWEN = "gemm_n2048_k4096"
+
 
 @dataclass(frozen=True)
 class VocabularyTable:
@@ -34,14 +39,19 @@ TABLES = (
     VocabularyTable(18992, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b"), tp=8),
     VocabularyTable(25136, 2880, ("gpt-oss-120b", "gpt-oss-20b"), tp=8),
     VocabularyTable(16032, 2048, ("llama-3.2-1b",), tp=8),
+    VocabularyTable(16032, 8192, ("llama-3.1-70b", "llama-3.3-70b"), tp=8),
+    VocabularyTable(18992, 4096, ("qwen3-235b-a22b", "qwen3-vl-235b-a22b"), tp=8),
+    VocabularyTable(32064, 8192, ("llama-3.1-70b", "llama-3.3-70b"), tp=4),
     VocabularyTable(32000, 4096, ("mistral-7b-v0.1",)),
     VocabularyTable(32768, 6144, ("mixtral-8x22b",)),
+    VocabularyTable(100352, 4096, ("granite-4.1-8b",)),
     VocabularyTable(128256, 2048, ("llama-3.2-1b",)),
     VocabularyTable(128256, 3072, ("llama-3.2-3b",)),
     VocabularyTable(128256, 4096, ("llama-3.1-8b",)),
     VocabularyTable(129280, 7168, ("deepseek-v3", "deepseek-r1", "deepseek-v3.2")),
     VocabularyTable(151936, 2048, ("qwen3-30b-a3b", "qwen3-next-80b-a3b")),
     VocabularyTable(151936, 4096, ("qwen3-8b", "qwen3-235b-a22b")),
+    VocabularyTable(151936, 5120, ("qwen3-14b", "qwen3-32b")),
     VocabularyTable(152064, 3584, ("qwen2.5-7b",)),
     VocabularyTable(201088, 2880, ("gpt-oss-120b", "gpt-oss-20b")),
     VocabularyTable(256000, 3584, ("gemma-2-9b",), scaled=True),
@@ -101,11 +111,16 @@ def embedding_spec(table: VocabularyTable) -> Spec:
             )
         },
         reference=reference_text("embedding", kind if sharded else f"whole_{kind}"),
-        captured_from="gemm_n28672_k4096",
+        captured_from=_captured_from(table.models[0]),
         captured_op_type="gemm",
         structure=tokens,
         fits=tokens_fit,
     )
+
+
+def _captured_from(model: str) -> str:
+    makers = {"qwen": QWEN, "gpt-oss": QWEN, "deepseek": DEEPSEEK}
+    return next((c for maker, c in makers.items() if model.startswith(maker)), LLAMA)
 
 
 _SHARDED = (

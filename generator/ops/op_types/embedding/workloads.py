@@ -8,8 +8,6 @@ from generator.ops.family import Spec
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, fits_a_blob
 
-SHARDS = 8
-
 
 def tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return as many tokens as the captured gemm had rows, of a vocabulary's shards.
@@ -18,7 +16,8 @@ def tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Struct
     """
     rows = captured.axes["M"]
     size = spec.const("vocab_size")
-    shards = SHARDS if any(tag.startswith("tp:") for tag in spec.tags) else 1
+    shared = [tag for tag in spec.tags if tag.startswith("tp:")]
+    shards = int(shared[0].removeprefix("tp:")) if shared else 1
     ids = [rng.randrange(shards * size) for _ in range(rows)]
     start = rng.randrange(shards) * size
     return Structure({"num_tokens": rows}, {"input_ids": ids}, {"vocab_start": start})

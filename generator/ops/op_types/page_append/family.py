@@ -26,9 +26,13 @@ class Cache:
     captured_from: str = LLAMA
     page_size: int = 64
     layouts: tuple[str, ...] = ("NHD", "HND")
+    tp: int = 1
 
 
+_LLAMA_70B = ("llama-3.1-70b", "llama-3.3-70b")
 CACHES = (
+    Cache(1, 128, (*_LLAMA_70B, "qwen3-235b-a22b"), QWEN, layouts=("NHD",), tp=8),
+    Cache(2, 128, (*_LLAMA_70B, "qwen3-32b"), QWEN, layouts=("NHD",), tp=4),
     Cache(2, 256, ("qwen3-next-80b-a3b",), QWEN),
     Cache(4, 128, ("qwen3-30b-a3b", "qwen3-235b-a22b"), QWEN, layouts=("NHD",)),
     Cache(8, 64, ("gpt-oss-120b", "gpt-oss-20b")),
@@ -96,7 +100,7 @@ def kv_spec(cache: Cache, layout: str) -> Spec:
         tags=(
             *(f"model:{model}" for model in cache.models),
             "fi_api:flashinfer.page.append_paged_kv_cache",
-            "tp:1",
+            f"tp:{cache.tp}",
         ),
         axes=_VAR_AXES
         | {

@@ -39,8 +39,9 @@ def appended_fits(spec: Spec, captured: CapturedWorkload) -> bool:
     axes, tokens = captured.axes, _tokens(captured)
     batch = axes["len_indptr"] - 1
     pages = tokens // _page_size(spec) + batch
-    heads = spec.const("num_kv_heads") if "num_kv_heads" in spec.axes else 1
-    length = spec.const("head_dim" if heads > 1 else "head_dim_ckv")
+    is_latent = "num_kv_heads" not in spec.axes
+    heads = 1 if is_latent else spec.const("num_kv_heads")
+    length = spec.const("head_dim_ckv" if is_latent else "head_dim")
     numbers = 2 * axes["total_q"] + pages + 2 * batch + 1
     return fits_a_blob(4 * numbers) and 2 * tokens * 2 * heads * length <= MEMORY_LIMIT
 

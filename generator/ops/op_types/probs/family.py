@@ -50,7 +50,10 @@ SETTINGS = {"softmax": "temperature", "top_p_renorm_probs": "top_p"}
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
     return tuple(
-        probs_spec(kind, size, VOCABULARIES[size]) for kind in KINDS for size in FEW
+        probs_spec(kind, size, models)
+        for kind in KINDS
+        for size, models in VOCABULARIES.items()
+        if kind != "top_k_mask_logits" or size in FEW
     )
 
 

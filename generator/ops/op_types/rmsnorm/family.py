@@ -49,6 +49,16 @@ PIXELS = "the channels of a video decoder's pixels (one row a pixel)"
 # as a calibration gives it for rows whose largest element is 5.6
 SCALE = 0.0125
 
+# widths that other models have with another eps, or that none with a name without eps
+# has; between the layers of one that several GPUs share, the norm is the all-reduce's
+OTHERS = (
+    (2048, ("llama-3.2-1b",), 1e-05, "_eps_1em5", (False, True)),
+    (2880, ("gpt-oss-20b", "gpt-oss-120b"), 1e-05, "_eps_1em5", (False, True)),
+    (3072, ("llama-3.2-3b",), 1e-05, "_eps_1em5", (False, True)),
+    (3584, ("qwen2.5-7b",), 1e-06, "_eps_1em6", (False, True)),
+    (4096, ("qwen3-8b", "qwen3-235b-a22b"), 1e-06, "_eps_1em6", (False, True)),
+    (8192, ("llama-3.1-70b", "llama-3.3-70b"), 1e-05, "_eps_1em5", (False,)),
+)
 NORMS = (
     RmsNorm(2048, QWEN_30B, 1e-06, 2048, fused_add=True),
     RmsNorm(3072, MINIMAX, 1e-06, 2048, fused_add=True),
@@ -73,6 +83,13 @@ NORMS = (
     RmsNorm(2048, QWEN_NEXT, 1e-06, 2048, True, unit_offset=True, prefix="gemma_"),
     RmsNorm(5120, LLAMA_4, 1e-05, 2048, word="_eps_1em5"),
     RmsNorm(5120, LLAMA_4, 1e-05, 2048, fused_add=True, word="_eps_1em5"),
+    *(
+        RmsNorm(
+            size, models, eps, 4096, is_fused, word=word, then="residual" * is_fused
+        )
+        for size, models, eps, word, kinds in OTHERS
+        for is_fused in kinds
+    ),
     # inputs of products whose float8 has one scale a tensor, as checkpoints have it
     *(
         RmsNorm(size, models, eps, captured, fused_add, then="quant")

@@ -12,6 +12,8 @@ from generator.ops.reference_text import reference_text
 
 # vocabulary size: the models that have it
 VOCABULARIES = {
+    32_000: ("mistral-7b-v0.1", "mixtral-8x7b", "mixtral-8x22b"),
+    100_352: ("granite-4.1-8b", "phi-4-14b"),
     128_256: (
         "llama-3.1-8b",
         "llama-3.1-70b",
@@ -29,6 +31,7 @@ VOCABULARIES = {
     ),
     152_064: ("qwen2.5-7b", "qwen2.5-72b"),
     200_064: ("minimax-m2",),
+    201_088: ("gpt-oss-20b", "gpt-oss-120b"),
     202_048: ("llama-4-scout",),
     262_208: ("gemma-3-27b",),
 }
@@ -59,18 +62,23 @@ INPUTS = {
     "top_p": Tensor(("batch_size",), "float32", "Each row's p."),
     "min_p": Tensor(("batch_size",), "float32", "Each row's share."),
 }
-# the vocabularies of the other kinds, Llama 3's and Qwen3's
+# Llama 3's and Qwen3's
 FEW = (128_256, 151_936)
+# kinds that engines call for few models → how many of those vocabularies they have
+_OF_FEW = {
+    "sampling_from_probs": 1,
+    "sampling_from_logits": 1,
+    "top_k_top_p_sampling_from_logits": 2,
+}
 
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    first = [kind for kind in KINDS if kind.startswith("top") and "probs" in kind]
     return tuple(
         sampling_spec(kind, size, models)
         for kind in KINDS
         for size, models in VOCABULARIES.items()
-        if kind in first or size in FEW[: 2 if "_p_" in kind else 1]
+        if kind not in _OF_FEW or size in FEW[: _OF_FEW[kind]]
     )
 
 
