@@ -26,12 +26,17 @@ EPS = {
     "deepseek-r1": 1e-06,
     "deepseek-v3": 1e-06,
     "gemma-3-27b": 1e-06,
+    "gpt-oss-20b": 1e-05,
     "llama-3.1-70b": 1e-05,
     "llama-3.1-8b": 1e-05,
+    "llama-3.2-1b": 1e-05,
+    "llama-3.2-3b": 1e-05,
     "llama-4-scout": 1e-05,
     "minimax-m2": 1e-06,
+    "qwen2.5-7b": 1e-06,
     "qwen3-14b": 1e-06,
     "qwen3-30b-a3b": 1e-06,
+    "qwen3-8b": 1e-06,
     "qwen3-next-80b-a3b": 1e-06,
     # its norm has none: this is FlashInfer's default, which the names state
     "wan2.1-vae": 1e-06,
@@ -71,6 +76,7 @@ HEADS = {
     "qwen3-30b-a3b": (32, 4),
     "qwen3-32b": (64, 8),
     "qwen3-next-80b-a3b": (16, 2),
+    "smollm3-3b": (16, 4),
     "whisper-large-v3": (20, 20),
 }
 # tokens that are no axis: dtypes, and the GPU that a kernel's name says
