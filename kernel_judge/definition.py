@@ -112,6 +112,7 @@ class Case:
     `size` is small, medium or large. `axes` gives every variable axis, so that the
     bytes of a case are known before anything is allocated. `seed` makes other inputs
     than those of every run. `repeats` names an axis along which 61 slices come in turn.
+    `moved` has the inputs that are multiplied by powers of two, with the exponents.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Case:
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = field(default=None, kw_only=True)
     repeats: str = field(default="", kw_only=True)
+    moved: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     def stated(self, name: str) -> Any:
         """Return the number that the case states for an input, None if it states none."""

@@ -16,6 +16,7 @@ from generator.mutation.generic import generic_mutants
 from generator.mutation.mutants_result import MutantResult
 from generator.mutation.unread import unread_inputs
 from generator.ops.domain_mutants import domain_mutants
+from generator.ops.factor_mutants import factor_mutants, usual_factors
 from generator.ops.geometry import for_limits, reduced, tiny
 from generator.ops.limit_mutants import Maxima, limit_mutants
 from generator.ops.mutants import DomainMutant
@@ -27,7 +28,6 @@ from generator.results.audits import (
 )
 from generator.rules.subjects import subject_of
 from kernel_judge.reference import load_run
-from kernel_judge.subject import Subject
 
 DOMAIN, LIMIT = "domain", "limit"
 EQUIVALENCE_SECONDS = 30.0
@@ -145,7 +145,7 @@ def prepare(
         definition,
         bench,
         short,
-        list(_planned(definition, bench.subject, limits)),
+        list(_planned(definition, bench, limits)),
         tuple(equivalences),
     )
 
@@ -168,12 +168,21 @@ def _proven_bench(
 
 
 def _planned(
-    definition: LoadedDefinition, subject: Subject, limits: Maxima | None
+    definition: LoadedDefinition, bench: Bench, limits: Maxima | None
 ) -> Iterator[Planned]:
+    subject = bench.subject
     if limits is not None:
         load = partial(load_run, definition.reference)
         unread = unread_inputs(definition.reference)
-        for limit in limit_mutants(subject.definition, limits, unread):
+        known = subject.definition
+        # of what the op's own cases have by default
+        cases = (s.inputs for s in bench.stands if s.case.size in subject.sizes)
+        usual = usual_factors(known, cases)
+        usual = {name: size for name, size in usual.items() if name not in unread}
+        for limit in (
+            *limit_mutants(known, limits, unread),
+            *factor_mutants(known, usual),
+        ):
             result = MutantResult(f"{LIMIT}: {limit.name}", LIMIT, SURVIVED)
             yield Planned(result, _wrapping(limit, load))
         return

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from kernel_judge.definition import LIMITS, Case, Definition, TensorSpec
+from kernel_judge.inputs.moved import moved
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Trial
 
@@ -52,9 +53,12 @@ def rows_past_limits(axis: str, width: int) -> list[Case]:
 def repeated_inputs(
     make_inputs: MakeInputs, definition: Definition, case: Case, stream: Stream
 ) -> Inputs:
-    """Return the inputs of a case; of one that repeats, slice i is slice i mod 61."""
+    """Return the inputs of a case; of one that repeats, slice i is slice i mod 61.
+
+    Those that the case moves are multiplied by their powers of two.
+    """
     if not case.repeats:
-        return make_inputs(definition, case, stream)
+        return moved(make_inputs(definition, case, stream), case.moved)
     made = make_inputs(definition, shortened(case), stream)
     return repeated(made, definition.interface.input_specs, case)
 

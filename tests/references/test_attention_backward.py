@@ -29,6 +29,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
@@ -52,7 +53,7 @@ TOLERANCES = tuple(
 
 def cases(definition: Definition) -> list[Case]:
     """Return two tokens, odd lengths, several sequences, sharp weights, many tokens."""
-    return [
+    usual = [
         # of one token alone grad_q is a difference of equal sums: noise around 0
         Case("two-tokens", "small", {"batch_size": 1, "seq_len": 2}),
         Case("odd-length", "small", {"batch_size": 1, "seq_len": 13}),
@@ -61,6 +62,14 @@ def cases(definition: Definition) -> list[Case]:
         Case("batch", "medium", {"batch_size": 3, "seq_len": 33}),
         Case("past-limits", LIMITS, {"batch_size": 3, "seq_len": 259}),
         Case("long", "large", {"batch_size": 2, "seq_len": 1024}),
+    ]
+    # a case whose scale is far from the usual has the same logits, and outputs of usual size
+    apart = {"sm_scale": 9.0, "q": -4.0, "k": -5.0}
+    other = {name: -power for name, power in apart.items()}
+    return [
+        *usual,
+        with_factors(usual[1], "factors-up", **apart),
+        with_factors(usual[1], "factors-down", **other),
     ]
 
 

@@ -26,6 +26,7 @@ from generator.ops.attention.cases import (
     latent_queries,
     logit_params,
     scale_of,
+    with_far_factors,
 )
 from generator.ops.attention.flashinfer import FA2, FA3, workspace
 from generator.ops.attention.oracle import oracle_attention
@@ -95,7 +96,7 @@ def cases(definition: Definition) -> list[Case]:
     page = definition.axes["page_size"]
     ragged = tuple(Stream("sparse counts").integers(1, k, 13))
     many = tuple(Stream("many sparse counts").integers(k // 2, k + 1, 96))
-    found: dict[str, tuple[str, tuple[int, ...]]] = {
+    lengths: dict[str, tuple[str, tuple[int, ...]]] = {
         "one-chosen": ("small", (1,)),
         "few-chosen": ("small", tuple(min(n, k) for n in (2, 31, 63, 64, 65, 129))),
         "nothing-chosen": ("small", (17, 0, 5, 0)),
@@ -108,10 +109,11 @@ def cases(definition: Definition) -> list[Case]:
         "batch": ("large", (k, *many)),
     }
     sizes = {"batch": 32 * k, "one-chosen": 40, "past-limits": 530_000}
-    return [
+    found = [
         _case(name, size, counts, sizes.get(name, k + k // 8), page)
-        for name, (size, counts) in found.items()
+        for name, (size, counts) in lengths.items()
     ]
+    return with_far_factors(definition, found)
 
 
 def _case(

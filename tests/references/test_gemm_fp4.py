@@ -30,6 +30,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart, with_factors
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -73,11 +74,26 @@ def cases(definition: Definition) -> list[Case]:
         ("two-tiles", "medium", 130, {}),
         ("many-rows", "large", 2048, {}),
     ]
-    if not is_swizzled(definition):
-        ours = [Case(name, size, {"M": m}, more) for name, size, m, more in tables]
-        return [*ours, past_limits("M", 8_219)]
-    tables.append(("past-limits", LIMITS, 8_219, {}))
-    return [Case(name, size, tiled(m), more) for name, size, m, more in tables]
+    if is_swizzled(definition):
+        tables.append(("past-limits", LIMITS, 8_219, {}))
+        usual = [Case(name, size, tiled(m), more) for name, size, m, more in tables]
+    else:
+        usual = [Case(name, size, {"M": m}, more) for name, size, m, more in tables]
+        usual.append(past_limits("M", 8_219))
+    return [*usual, *_far_apart(definition, usual[1])]
+
+
+def _far_apart(definition: Definition, case: Case) -> list[Case]:
+    """Return a case with scales far from the usual, in e4m3 up to its largest, 448."""
+    if is_mx(definition):
+        return far_apart(case, "a_scale", against=("b_scale",))
+    # 32 times 2^3.8 is 446
+    up = {"a_scale": 3.8, "b_scale": 3.8, "alpha": -9.0}
+    down = {"a_scale": -9.0, "b_scale": -9.0, "alpha": 18.0}
+    return [
+        with_factors(case, "factors-up", **up),
+        with_factors(case, "factors-down", **down),
+    ]
 
 
 def tiled(rows: int) -> dict[str, int]:

@@ -31,6 +31,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -52,9 +53,8 @@ _FAST = (
 )
 # a case of one scale a tensor
 _FEW = "two-products"
-# scales of two tensors far from 1, whose product is as elsewhere; scales of blocks over
-# many exponents
-_FAR, _APART = "far-scales", "scales-apart"
+# scales of blocks over many exponents
+_APART = "scales-apart"
 TOLERANCES = (
     Override("out", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
     Override("C", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
@@ -90,10 +90,9 @@ def cases(definition: Definition) -> list[Case]:
     ]
     if "A" in definition.interface.inputs:
         found.append(Case(_FEW, "small", {"M": 2}, {"products": 2}))
-        found.append(Case(_FAR, "small", {"M": 3}, {"far": 12}))
-    else:
-        found.append(Case(_APART, "small", {"M": 5}, {"exponents": 12}))
-    return found
+        return [*found, *far_apart(found[1], "A_scale", against=("B_scale",))]
+    found.append(Case(_APART, "small", {"M": 5}, {"exponents": 12}))
+    return [*found, *far_apart(found[1], "input_scale", against=("weight_scale",))]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -101,8 +100,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
     Codes are float8_e4m3fn up to 245, with `largest` all of them 448 or -448 in the
     activations. Scales of blocks are 1 to 4 times a unit, of 24 bits; with `exponents`
-    each is divided by a power of two below 2^exponents. `far` is how many powers of two
-    are between the scales of tensors and their usual values.
+    each is divided by a power of two below 2^exponents.
     """
     m, axes = case.axes["M"], definition.axes
     n, k = axes["N"], axes["K"]
@@ -122,8 +120,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         return {
             "A": x.view(shapes[0]),
             "B": weight.view(shapes[1]),
-            "A_scale": 1.25 * unit[0] * 0.5 ** case.params.get("far", 0),
-            "B_scale": 0.75 * unit[1] * 2.0 ** case.params.get("far", 0),
+            "A_scale": 1.25 * unit[0],
+            "B_scale": 0.75 * unit[1],
         }
     blocks, exponents = axes["num_k_blocks"], case.params.get("exponents", 1)
     return {

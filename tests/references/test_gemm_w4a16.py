@@ -32,6 +32,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -65,9 +66,16 @@ _SPREAD = 6.5
 
 def cases(definition: Definition) -> list[Case]:
     """Return few and many rows, and scales near the least of their dtype."""
+    rows = Case("odd-rows", "small", {"M": 7})
+    # of float16 the least are near, and weights are at most 2^5 after 9 powers of two
+    names, exponent = ("scales",), 9.0
+    if "codes" in definition.interface.inputs:
+        names, exponent = ("scales_and_zeros",), 12.0
+    far = far_apart(rows, *names, against=("x",), exponent=exponent)
     return [
+        *far[: 2 if "codes" in definition.interface.inputs else 1],
         Case("one-row", "small", {"M": 1}),
-        Case("odd-rows", "small", {"M": 7}),
+        rows,
         Case("small-scales", "small", {"M": 2}, {"least": True}),
         Case("rows", "medium", {"M": 65}),
         past_limits("M", 8_219),

@@ -1300,7 +1300,7 @@ class TestGqaPagedDecodeHndH32Kv8D128Ps64(GqaPagedDecodeHndBase):
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 # Tolerances:
 #   output  source                            rtol      atol     NMSE   reason
-#   output  flashinfer                        0.012     0.008    2e-05  (14)
+#   output  flashinfer                        0.012     0.008*   2e-05  (14)
 #   output  oracle                            0.00391   1e-05*   1e-05  (1)
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
 #   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6)
@@ -1390,7 +1390,7 @@ class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedDecodeKve4m3Base):
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 # Tolerances:
 #   output  source      rtol      atol    NMSE    reason
-#   output  flashinfer  0.01      0.05    0.0015  (15) 0.95 of elements
+#   output  flashinfer  0.01      0.05*   0.0015  (15) 0.95 of elements
 #   output  oracle      0.00391   1e-05*  1e-05   (1)
 #   lse     flashinfer  0         0.03*   0.0001  (16)
 #   lse     oracle      2.38e-07  1e-05*  1e-11   (5)

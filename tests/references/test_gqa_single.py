@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.cases import logit_params, scale_of
+from generator.ops.attention.cases import logit_params, scale_of, with_far_factors
 from generator.ops.attention.flashinfer import FA2, FA3, skip_more_queries
 from generator.ops.attention.oracle import oracle_ragged, visible_keys
 from generator.ops.attention.tolerances import attention_tolerances
@@ -66,7 +66,7 @@ def cases(definition: Definition) -> list[Case]:
         "many-keys": (LIMITS, 2, 66_000),
         "long": ("large", 1000, 4096),
     }
-    return [
+    usual = [
         Case(
             name,
             size,
@@ -75,6 +75,7 @@ def cases(definition: Definition) -> list[Case]:
         )
         for name, (size, q_len, kv_len) in shapes.items()
     ]
+    return with_far_factors(definition, usual)
 
 
 def _has_rows(definition: Definition) -> bool:

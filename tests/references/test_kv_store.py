@@ -32,6 +32,7 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of, shape_of
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
@@ -71,10 +72,13 @@ def cases(definition: Definition) -> list[Case]:
     if "sources" in definition.interface.inputs:
         sizes |= {"full-cache": ("small", 16, 32), "past-limits": (LIMITS, 131, 548)}
         sizes["long-batch"] = ("large", 512, 2_048)
-    return [
+    usual = [
         Case(name, size, _axes(definition, rows, slots))
         for name, (size, rows, slots) in sizes.items()
     ]
+    if "k_scale" in definition.interface.inputs:
+        usual += far_apart(usual[1], "k", "k_scale", "v", "v_scale")
+    return usual
 
 
 def _axes(definition: Definition, rows: int, slots: int) -> dict[str, int]:

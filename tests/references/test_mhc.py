@@ -31,6 +31,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -118,6 +119,7 @@ def cases(definition: Definition) -> list[Case]:
             # sigmoids of about 1e-6: what is added to them is most of what is read
             case("closed", "small", 4, read=-14.0),
         ]
+        found += far_apart(found[1], "mhc_scale", against=("dot_mix",))
     return [
         *found,
         case("batch", "medium", 67),

@@ -42,6 +42,7 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
+from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -121,7 +122,41 @@ def cases(definition: Definition) -> list[Case]:
     """Return the cases: few tokens and few experts, so that a CPU can run them."""
     found = _few(definition)
     (batch,) = (case for case in found if case.name == "batch")
-    return [*found, lengthened(batch, "seq_len", 8_219)]
+    return [*found, lengthened(batch, "seq_len", 8_219), *_far_apart(definition, found)]
+
+
+def _far_apart(definition: Definition, found: list[Case]) -> list[Case]:
+    """Return the cases whose scales are far from the usual, and outputs about 1.
+
+    Where gate and up are large silu hardly bends, and where they are small it halves.
+    """
+    few = replace(found[0], axes={"seq_len": 3})
+    exponents: list[dict[str, float]] = []
+    if _weights_of(definition) == "fp8-block":
+        scales = ("hidden_states_scale", "gemm1_weights_scale", "gemm2_weights_scale")
+        # what a token's weights are multiplied by, where a factor is an input
+        factor = 9.0 * ("routed_scaling_factor" in definition.interface.inputs)
+        exponents = [
+            dict(zip(scales, (14.0, -9.0, -9.0 - factor), strict=True))
+            | {"routed_scaling_factor": factor},
+            dict(zip(scales, (-14.0, 9.0, 10.0 + factor), strict=True))
+            | {"routed_scaling_factor": -factor},
+        ]
+    elif _weights_of(definition) == "fp8-per-tensor":
+        scales = (
+            "output1_scales_scalar",
+            "output1_scales_gate_scalar",
+            "output2_scales_scalar",
+        )
+        exponents = [
+            dict(zip(scales, powers, strict=True))
+            for powers in ((9.0, 9.0, -18.0), (-9.0, -9.0, 19.0))
+        ]
+    names = ("factors-up", "factors-down")
+    return [
+        with_factors(few, name, **powers)
+        for name, powers in zip(names, exponents, strict=False)
+    ]
 
 
 def _few(definition: Definition) -> list[Case]:

@@ -31,6 +31,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -38,6 +39,12 @@ from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # relations: generator.ops.op_types.moe_routing.relations
+
+
+def _by_factor(definition: Definition, case: Case) -> float:
+    """Return what a case multiplies the factor of all weights by."""
+    return float(2.0 ** case.moved.get("routed_scaling_factor", 0.0))
+
 
 TOLERANCES = (
     Override(
@@ -56,6 +63,7 @@ TOLERANCES = (
         "of up to 2.5, is divided by a sum of at least 1",
         source="flashinfer",
         constant="n_group",
+        growth=_by_factor,
     ),
     Override(
         "topk_weights",
@@ -63,6 +71,7 @@ TOLERANCES = (
         "exp by ex2.approx rounds the product logit times log2(e): at logits of 80 by "
         "2^-24 of 115, 7e-6 of a weight on either side; a sigmoid made of a hyperbolic "
         "tangent in full float32 is off by 2^-23 of 1, which a sum of the weights divides",
+        growth=_by_factor,
     ),
 )
 _HIGH: dict[str, dict[str, Any]] = {
@@ -99,6 +108,8 @@ def cases(definition: Definition) -> list[Case]:
         unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
         found.append(("no-expert-wanted", "small", 4, unwanted))
     made = [_case(definition, *one) for one in found]
+    if "routed_scaling_factor" in inputs:
+        made += far_apart(made[1], "routed_scaling_factor")
     return [*made, lengthened(made[2], "num_tokens", 8_219)]
 
 
@@ -324,10 +335,10 @@ class MoeRoutingTests(
 # chooses them. All in float32.
 # fi_api:flashinfer.fused_moe.fused_topk_deepseek
 # Tolerances:
-#   output        source                      rtol   atol   NMSE   reason
-#   topk_weights  oracle                      4e-06  1e-20  1e-12  (1)
-#   topk_weights  flashinfer                  2e-05  1e-05  1e-10  (2)
-#   topk_weights  sglang                      2e-05  2e-07  1e-10  (3)
+#   output        source                      rtol   atol    NMSE   reason
+#   topk_weights  oracle                      4e-06  1e-20   1e-12  (1)
+#   topk_weights  flashinfer                  2e-05  1e-05*  1e-10  (2)
+#   topk_weights  sglang                      2e-05  2e-07*  1e-10  (3)
 #   topk_ids      oracle, flashinfer, sglang  exact
 def reference_fused_topk_deepseek_ng1_kg1():
     import torch
@@ -441,9 +452,9 @@ class TestFusedTopkDeepseekE256K8Ng8Kg4(MoeRoutingTests):
 # V4). All in float32.
 # model:deepseek-v4-flash, fi_api:flashinfer.fused_moe.hash_topk
 # Tolerances:
-#   output        source                      rtol   atol   NMSE   reason
-#   topk_weights  oracle                      4e-06  1e-20  1e-12  (1)
-#   topk_weights  flashinfer, sglang          2e-05  2e-07  1e-10  (3)
+#   output        source                      rtol   atol    NMSE   reason
+#   topk_weights  oracle                      4e-06  1e-20   1e-12  (1)
+#   topk_weights  flashinfer, sglang          2e-05  2e-07*  1e-10  (3)
 #   topk_ids      oracle, flashinfer, sglang  exact
 def reference_hash_topk():
     import torch

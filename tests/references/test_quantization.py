@@ -37,6 +37,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -96,6 +97,12 @@ def cases(definition: Definition) -> list[Case]:
         Case("long-batch", "large", {"M": 2048}),
     ]
     found = [Case("one-row", "small", {"M": 1}), Case("odd-rows", "small", {"M": 5})]
+    if format_of(definition).is_global:
+        # codes are of the product; dequantised values are as far from the usual
+        x = next(iter(definition.interface.inputs))
+        batches += far_apart(
+            found[1], "global_scale", against=(x,) * (x != "quantized")
+        )
     if format_of(definition).dequantises:
         return [
             *found,

@@ -31,6 +31,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -84,6 +85,7 @@ def cases(definition: Definition) -> list[Case]:
     if "quantized" in definition.constants:
         more.append(Case("saturated", "small", {"batch_size": 3}, {"scale": 2.3e-3}))
         more.append(Case("subnormal", "small", {"batch_size": 3}, {"scale": 90.0}))
+        more += far_apart(Case("", "small", {"batch_size": 3}), "weight", "scale")
     if "activation" in definition.constants:
         more.append(Case("large-weights", "small", {"batch_size": 6}, {"weight": 9.0}))
     return [

@@ -31,6 +31,7 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
@@ -77,9 +78,12 @@ _CASES: dict[str, tuple[str, tuple[tuple[int, int], ...], int, float, float]] = 
 }
 
 
+_ROWS = ("q_rope", "q_nope", "k_rope", "k_nope", "v")
+
+
 def cases(definition: Definition) -> list[Case]:
     """Return single tokens, chunks, values beyond 448 and below 2^-6."""
-    return [
+    usual = [
         Case(
             name,
             size,
@@ -88,6 +92,9 @@ def cases(definition: Definition) -> list[Case]:
         )
         for name, (size, lengths, rows, scale_q, scale_kv) in _CASES.items()
     ]
+    (chunks,) = (case for case in usual if case.name == "later-chunks")
+    scales = ("quant_scale_q", "quant_scale_kv")
+    return [*usual, *far_apart(chunks, *scales, against=_ROWS)]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
 from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.seeded_inputs import Stream
 
 # length of DeepSeek's and Kimi's heads before absorption into the latent
@@ -75,13 +76,14 @@ def decode_cases(definition: Definition) -> list[Case]:
         _FAR: (LIMITS, (_many_pages(page_size),) * 520),
     }
     lengths = {**_DECODE, **_at_window(definition), **limits}
-    return [
+    found = [
         _in_pool(
             definition,
             paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size),
         )
         for name, (size, kv_lens) in lengths.items()
     ]
+    return with_far_factors(definition, found)
 
 
 def _in_pool(definition: Definition, case: Case) -> Case:
@@ -120,7 +122,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
         _MANY: (LIMITS, (*_FAR_PREFILL, *[(1, page_size)] * 520)),
         _FAR: (LIMITS, ((1, _many_pages(page_size)),) * 520),
     }
-    return [
+    found = [
         _in_pool(
             definition,
             paged_case(
@@ -129,6 +131,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
         )
         for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
     ]
+    return with_far_factors(definition, found)
 
 
 def ragged_cases(definition: Definition) -> list[Case]:
@@ -138,10 +141,11 @@ def ragged_cases(definition: Definition) -> list[Case]:
         _MANY: (LIMITS, _FAR_QUERIES),
         _FAR: (LIMITS, _FAR_KEYS),
     }
-    return [
+    found = [
         ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
         for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
     ]
+    return with_far_factors(definition, found)
 
 
 def _prefill_lengths(
@@ -208,6 +212,29 @@ def logit_params(name: str) -> dict[str, float]:
     if name == "other-scale":
         params["scale"] = 0.75
     return params
+
+
+_STORED = ("q_scale", "k_scale", "v_scale", "ckv_scale", "kpe_scale")
+
+
+def with_far_factors(definition: Definition, found: Sequence[Case]) -> list[Case]:
+    """Return cases and two more, whose scales are far from the usual, not their logits.
+
+    Scales of stored queries, keys and values are moved where they are inputs, else the
+    queries, against sm_scale.
+    """
+    (case,) = (one for one in found if one.name == "other-scale")
+    inputs = definition.interface.inputs
+    scales = [name for name in _STORED if name in inputs]
+    queries = ("q", "q_nope", "q_pe", "q_p", "q_d")
+    moved = dict.fromkeys(scales or [n for n in queries if n in inputs], 12.0)
+    moved["sm_scale"] = -24.0 if "q_scale" in inputs else -12.0
+    down = {name: -power for name, power in moved.items()}
+    return [
+        *found,
+        with_factors(case, "factors-up", **moved),
+        with_factors(case, "factors-down", **down),
+    ]
 
 
 def scale_of(case: Case, dim: int) -> float:

@@ -38,6 +38,15 @@ def growth(definition: Definition, case: Case) -> float:
     return max(1.0, factor * max(of_keys))
 
 
+def growth_of_values(definition: Definition, case: Case) -> float:
+    """Return `growth`, times what a case multiplies the scale of stored values by.
+
+    Outputs before they are rounded, and their errors, are as many times as large.
+    """
+    scale = "ckv_scale" if "ckv_scale" in case.moved else "v_scale"
+    return growth(definition, case) * float(2.0 ** case.moved.get(scale, 0.0))
+
+
 def _ratio(case: Case, name: str, usual: object) -> float:
     """Return what a case states for a scale over the usual one, 1 where it states none."""
     stated = case.stated(name)

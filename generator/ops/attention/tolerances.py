@@ -81,6 +81,13 @@ def growth(definition: Definition, case: Case) -> float:
     return logits.growth(definition, case)
 
 
+def growth_of_values(definition: Definition, case: Case) -> float:
+    """Return the factor of a case's outputs before they are rounded, as `logits` has it."""
+    from generator.ops.attention import logits
+
+    return logits.growth_of_values(definition, case)
+
+
 def attention_tolerances(products: int, total: int) -> tuple[Override, ...]:
     """Return the overrides of an attention op.
 
@@ -177,6 +184,7 @@ _OF_8_BITS = (
         _PROBABILITIES_IN_8_BITS,
         source="flashinfer",
         constant="qe4m3",
+        growth=growth_of_values,
     ),
     Override(
         "lse",
@@ -195,6 +203,7 @@ _OF_8_BITS = (
         "(2^-8/sqrt(3)/1.44, squared) are 1e-5",
         source="flashinfer",
         constant="kve4m3",
+        growth=growth_of_values,
     ),
 )
 _LSE_OF_ALIBI = Override(
@@ -236,7 +245,7 @@ _TO_ORACLE = (
         Tolerance(rtol=2.0**-8, atol=1e-5, nmse=1e-5),
         _OUTPUT,
         source="oracle",
-        growth=growth,
+        growth=growth_of_values,
     ),
     Override(
         "lse",

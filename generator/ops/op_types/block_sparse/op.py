@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.cases import logit_params
+from generator.ops.attention.cases import logit_params, with_far_factors
 from generator.ops.attention.flashinfer import FA2, FA3, workspace
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.op_types.block_sparse.dense import (
@@ -65,7 +65,11 @@ _SIZES = {
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return few and many blocks, rows without a block, all blocks."""
+    """Return few and many blocks, rows without a block, all blocks, far scales."""
+    return with_far_factors(definition, _cases(definition))
+
+
+def _cases(definition: Definition) -> list[Case]:
     if is_variable(definition):
         names = ("num_block_rows", "num_block_columns", "q_len", "kv_len")
         return [

@@ -12,7 +12,11 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.cases import ragged_case, ragged_inputs
+from generator.ops.attention.cases import (
+    ragged_case,
+    ragged_inputs,
+    with_far_factors,
+)
 from generator.ops.attention.flashinfer import prefill_backends, ragged_prefill
 from generator.ops.attention.oracle import rows_with_a_key
 from generator.ops.attention.tolerances import attention_tolerances
@@ -44,10 +48,11 @@ def cases(definition: Definition) -> list[Case]:
         "past-limits": (LIMITS, ((8_210, 12), (3, 65_600), *[(1, 1)] * 62)),
         "long": ("large", ((200, 2 * chunk + 100), (64, 3000), (1, 3 * chunk))),
     }
-    return [
+    usual = [
         ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
         for name, (size, pairs) in shapes.items()
     ]
+    return with_far_factors(definition, usual)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from generator.ops.paging import (
 )
 from kernel_judge.comparison.topk_policy import REFERENCE, Candidates
 from kernel_judge.definition import LIMITS, Case, Definition
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 
 FP8 = torch.float8_e4m3fn
@@ -66,10 +67,13 @@ def indexer_cases(definition: Definition) -> list[Case]:
     }
     made = [_case(name, size, n, k, page) for name, (size, n) in found.items()]
     pages = {"num_pages": (1 << 13) + 500}
+    # of no more tokens than are chosen all are chosen, whatever they weigh
+    (some,) = (case for case in made if case.name == "around-topk")
+    far = far_apart(some, "weights")
     return [
         replace(case, axes={**case.axes, **pages}) if case.size == LIMITS else case
         for case in made
-    ]
+    ] + far
 
 
 def _case(name: str, size: str, lens: Sequence[int], k: int, page_size: int) -> Case:

@@ -31,6 +31,7 @@ from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
@@ -76,12 +77,20 @@ _ONLY_GATES = (
     "kernels multiply the state, in float32, by the exponential of a sum of up to 64 "
     "logarithms of gates, which a fast logarithm makes 2^-22 off each, 1.5e-5 in all"
 )
+
+
+def _by_scale(definition: Definition, case: Case) -> float:
+    """Return what a case multiplies the scale by: errors before it grow with it."""
+    return float(2.0 ** case.moved.get("scale", 0.0))
+
+
 TOLERANCES = (
     Override(
         "output",
         Tolerance(rtol=4e-3, atol=1e-6, nmse=5e-6),
         _ONE_ROUNDING,
         source="oracle",
+        growth=_by_scale,
     ),
     Override(
         "new_state",
@@ -102,7 +111,13 @@ TOLERANCES = (
     ),
     Override("new_state", _FADED, _ONLY_GATES, case=FADES),
     *(
-        Override(output, tolerance, _CHUNKED_REASON, source=source)
+        Override(
+            output,
+            tolerance,
+            _CHUNKED_REASON,
+            source=source,
+            growth=_by_scale if output == "output" else None,
+        )
         for source in _CHUNKED_SOURCES
         for output, tolerance in _CHUNKED_TOLERANCES
     ),
@@ -110,6 +125,7 @@ TOLERANCES = (
         "output",
         Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
         f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
+        growth=_by_scale,
     ),
     Override(
         "new_state",
@@ -151,8 +167,11 @@ def cases(definition: Definition) -> list[Case]:
     """Return the cases of the stage: short and long memory, and every default."""
     stage, l2norm = stage_of(definition), is_normalised(definition)
     if stage == "prefill":
-        return prefill_cases(l2norm)
-    return decode_cases(stage == "mtp", l2norm)
+        usual = prefill_cases(l2norm)
+    else:
+        usual = decode_cases(stage == "mtp", l2norm)
+    (some,) = (case for case in usual if case.name == "short-memory")
+    return [*usual, *far_apart(some, "scale")]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import torch
 from generator.ops.op_types.gemm_w8a8.relations import w8a8_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -72,14 +73,16 @@ def cases(definition: Definition) -> list[Case]:
 
     Of two products with codes of 1 or -1 a sum is so small that one more shows.
     """
+    rows = Case("odd-rows", "small", {"M": 7})
     return [
         Case("one-row", "small", {"M": 1}),
-        Case("odd-rows", "small", {"M": 7}),
+        rows,
         Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
         Case("largest-codes", "small", {"M": 2}, {"largest": True}),
         Case("two-products", "small", {"M": 2}, {"products": 2}),
         Case("rows", "medium", {"M": 65}),
         past_limits("M", 8_219),
+        *far_apart(rows, "x_scale", against=("weight_scale",)),
         Case("many-rows", "large", {"M": 2048}),
     ]
 

@@ -16,6 +16,7 @@ import torch
 from generator.ops.op_types.grouped_gemm_fp8.relations import grouped_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
@@ -57,10 +58,11 @@ def is_masked(definition: Definition) -> bool:
 def cases(definition: Definition) -> list[Case]:
     """Return few rows of the first and the last expert, whole blocks, and long groups."""
     table = _MASKED if is_masked(definition) else _ROWS
-    return [
+    usual = [
         case_of(definition, name, size, rows_of(definition, first, last))
         for name, (size, first, last) in table.items()
     ]
+    return [*usual, *far_apart(usual[1], "a_scale", against=("b_scale",))]
 
 
 def rows_of(

@@ -6,6 +6,7 @@ An expert is down(silu(gate) · up), of gpt-oss down(gate · sigmoid(1.702 · ga
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -21,6 +22,7 @@ from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -65,9 +67,21 @@ def cases(definition: Definition) -> list[Case]:
         # clipped factors make inner values some 20 times the usual
         clipped = _case(definition, "clipped", "small", 2, std=6.0, gain=2.0**-4)
         found.append(clipped)
-    # the interface takes weights of any sum, not only those that a router makes
+    # the interface takes weights of any sum and size, not only those that a router makes
     found.append(_case(definition, "weights-below-1", LIMITS, 3, share=0.625))
+    found.append(_case(definition, "weights-below-0", LIMITS, 3, share=-1.75))
+    found += _far_apart(definition, replace(found[0], axes={"seq_len": 3}))
     return [*found, lengthened(found[2], "seq_len", 4_109)]
+
+
+def _far_apart(definition: Definition, case: Case) -> list[Case]:
+    """Return the cases whose weights and scales are far from the usual, not the outputs."""
+    if not is_mxfp4(definition):
+        # Llama 4 weighs what goes into an expert, others what comes out
+        other = "hidden_states" if scales_input(definition) else "w2"
+        return far_apart(case, "topk_weights", against=(other,))
+    weighed = ("w2_scale", "w2_bias", "hidden_states")
+    return far_apart(case, "topk_weights", "w13_scale", against=weighed)
 
 
 def _case(

@@ -16,10 +16,17 @@ from generator.ops.op_types.moe_routing.inputs import routing_inputs
 from generator.ops.op_types.moe_routing.relations import routing_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
+from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
+
+
+def _by_factor(definition: Definition, case: Case) -> float:
+    """Return what a case multiplies the factor of all weights by."""
+    return float(2.0 ** case.moved.get("routed_scaling_factor", 0.0))
+
 
 TOLERANCES = (
     Override(
@@ -38,6 +45,7 @@ TOLERANCES = (
         "of up to 2.5, is divided by a sum of at least 1",
         source="flashinfer",
         constant="n_group",
+        growth=_by_factor,
     ),
     Override(
         "topk_weights",
@@ -45,6 +53,7 @@ TOLERANCES = (
         "exp by ex2.approx rounds the product logit times log2(e): at logits of 80 by "
         "2^-24 of 115, 7e-6 of a weight on either side; a sigmoid made of a hyperbolic "
         "tangent in full float32 is off by 2^-23 of 1, which a sum of the weights divides",
+        growth=_by_factor,
     ),
 )
 _HIGH: dict[str, dict[str, Any]] = {
@@ -81,6 +90,8 @@ def cases(definition: Definition) -> list[Case]:
         unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
         found.append(("no-expert-wanted", "small", 4, unwanted))
     made = [_case(definition, *one) for one in found]
+    if "routed_scaling_factor" in inputs:
+        made += far_apart(made[1], "routed_scaling_factor")
     return [*made, lengthened(made[2], "num_tokens", 8_219)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.cases import logit_params
+from generator.ops.attention.cases import logit_params, with_far_factors
 from generator.ops.attention.flashinfer import skip_more_queries, workspace
 from generator.ops.attention.oracle import oracle_attention, oracle_paged
 from generator.ops.attention.tolerances import growth
@@ -67,7 +67,7 @@ _LENGTHS = {
 def cases(definition: Definition) -> list[Case]:
     """Return prefills and decodes of few and of many keys, and decodes of none."""
     page_size = definition.axes["page_size"]
-    return [
+    usual = [
         Case(
             name,
             size,
@@ -76,6 +76,7 @@ def cases(definition: Definition) -> list[Case]:
         )
         for name, (size, q_len, kv_len, kv_lens) in _LENGTHS.items()
     ]
+    return with_far_factors(definition, usual)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
