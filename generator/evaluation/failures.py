@@ -19,8 +19,12 @@ from typing import Any
 import torch
 
 from generator.dataset.file_reading import read_bytes
-from generator.evaluation.described_failure import without_expected
-from generator.evaluation.verdict import PASSED, Refused, SolutionVerdict
+from generator.evaluation.verdict import (
+    INCORRECT_NUMERICAL,
+    PASSED,
+    Refused,
+    SolutionVerdict,
+)
 from generator.problems import Failure
 
 MOST = 8
@@ -134,6 +138,25 @@ def read_failure(path: Path) -> dict[str, Any]:
         if not isinstance(value.get(name), kind):
             raise Failure(f"{path} /{name}: it is missing, or of another kind.")
     return value
+
+
+def without_expected(failure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a failure file's value without expected values, and what they follow from."""
+    hidden = ("findings", "factor", "mean_error")
+    outputs = [
+        {
+            **{key: value for key, value in one.items() if key not in hidden},
+            "worst": [
+                {"index": w["index"], "actual": w["actual"]}
+                for w in one.get("worst", ())
+            ],
+        }
+        for one in failure.get("outputs", ())
+    ]
+    compared = bool(outputs) or failure.get("verdict") == INCORRECT_NUMERICAL
+    dropped = ("seed", "next", *(("reason",) if compared else ()))
+    kept = {k: v for k, v in failure.items() if k not in dropped}
+    return {**kept, "outputs": outputs}
 
 
 def finite(value: Any) -> Any:

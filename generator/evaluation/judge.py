@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import torch
 
 from generator.evaluation.arena import Layout, Slices
-from generator.evaluation.described_failure import described
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import (
@@ -41,6 +40,7 @@ from generator.problems.messages import one_line
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.checks.related import related_calls
 from kernel_judge.comparison.compare import ERROR, Comparison, compare
+from kernel_judge.comparison.described import described
 from kernel_judge.comparison.policy import Question
 from kernel_judge.comparison.tolerance import Tolerance, looser
 from kernel_judge.inputs.memory import available_bytes

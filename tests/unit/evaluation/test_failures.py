@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from generator.evaluation.described_failure import described, without_expected
 from generator.evaluation.failures import (
     MOST,
     Failures,
     read_failure,
     unwritten,
     without_details,
+    without_expected,
 )
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
@@ -30,6 +30,7 @@ from generator.evaluation.verdict import (
 )
 from generator.problems import Failure
 from kernel_judge.comparison.compare import compare
+from kernel_judge.comparison.described import described
 from kernel_judge.comparison.tolerance import Tolerance
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import torch
 
-from generator.evaluation.verdict import INCORRECT_NUMERICAL
 from kernel_judge.comparison.compare import PROPORTIONAL, Comparison
 
 _SHOWN = 8
@@ -49,25 +48,6 @@ def described(
         about["wrong_by_axis"] = _by_axis(wrong, axes)
         about["likely"] = _likely(actual, expected, wrong, found, axes)
     return about
-
-
-def without_expected(failure: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a failure file's value without expected values, and what they follow from."""
-    hidden = ("findings", "factor", "mean_error")
-    outputs = [
-        {
-            **{key: value for key, value in one.items() if key not in hidden},
-            "worst": [
-                {"index": w["index"], "actual": w["actual"]}
-                for w in one.get("worst", ())
-            ],
-        }
-        for one in failure.get("outputs", ())
-    ]
-    compared = bool(outputs) or failure.get("verdict") == INCORRECT_NUMERICAL
-    dropped = ("seed", "next", *(("reason",) if compared else ()))
-    kept = {k: v for k, v in failure.items() if k not in dropped}
-    return {**kept, "outputs": outputs}
 
 
 def _kind(value: Any) -> dict[str, Any]:
