@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ParamSpec
 
@@ -22,8 +22,8 @@ class Defect(AssertionError):
 class Compared:
     """One output that was compared with one source.
 
-    `record` is what a results file has of it, `failures` lines for a person where it
-    does not agree.
+    `record` is what a results file has of it. Where it does not agree, `failures` are
+    lines for a person, `values` the two that were compared.
     """
 
     output: str
@@ -31,6 +31,7 @@ class Compared:
     comparison: Comparison
     record: Mapping[str, Any]
     failures: tuple[str, ...] = ()
+    values: tuple[Any, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def p_value(self) -> float | None:

@@ -68,10 +68,7 @@ def evaluate(
         "CASE",
         default="",
     ),
-    keep_failures: Path | None = options.path(
-        "Write inputs, expected and returned values of refused cases there, and the "
-        "command that runs each again."
-    ),
+    keep_failures: Path | None = options.keep_failures,
     secret: bool = options.flag(
         "Of a contest: say of what is refused its verdict alone, no value and no length."
     ),

@@ -145,6 +145,10 @@ _all = flag("Choose all definitions.", "--all")
 tests = path(
     "Folder of the rendered tests; tests/references in the dataset if not given."
 )
+keep_failures = path(
+    "Write inputs, expected and returned values of what fails there, and the command that "
+    "runs each again."
+)
 executor = value(
     "Run on this machine, on the Ray cluster that it is part of, or on another.",
     "local|ray|ray://HOST:PORT",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from generator.cli import options
-from generator.cli.output import EXIT_USAGE, require_modules, say, show
+from generator.cli.output import EXIT_USAGE, progress, require_modules, say, show
 from generator.problems import Failure
 from generator.problems.messages import one_line
 
@@ -24,21 +24,49 @@ def replay(
 ) -> int:
     """Ask for the case of a failure again, with the same values.
 
-    FILE is a failure.json of `trace-dataset evaluate --keep-failures`. It holds the
-    solution, which runs in a sandbox, and is all that is needed beside the dataset. Exit
-    status: 0 the case passes now; 1 it is refused; 2 wrong usage, unreadable input, or a
+    FILE is a failure.json that --keep-failures wrote: of `trace-dataset evaluate`, then
+    it holds the solution, or of the reference tests (pytest, `trace-dataset review`), then
+    the definition is tested as the dataset has it now. Both run in a sandbox. Exit
+    status: 0 the case passes now; 1 it fails; 2 wrong usage, unreadable input, or a
     case that could not be judged.
     """
-    require_modules("A replay needs", ("torch", "numpy", "safetensors"))
+    require_modules("A replay needs", ("torch", "numpy", "safetensors", "pytest"))
+    from generator.results.failure import OF_TEST, read_failure
+
+    failure = read_failure(file)
+    if failure["kind"] == OF_TEST:
+        if mended is not None:
+            raise click.UsageError(
+                "--mended is for a solution: mend the definition in the dataset."
+            )
+        return _test_again(failure, dataset, form)
+    return _solution_again(failure, mended, dataset, form)
+
+
+def _test_again(failure: dict[str, Any], dataset: Path, form: str) -> int:
+    from generator import api
+    from generator.results.failure import rerun_report
+    from generator.review.failing import replay_test
+
+    api.require_sandbox(failure["device"])
+    opened = api.open_dataset(dataset, names=[failure["definition"]])
+    assert opened.files  # else Failure, with the nearest name
+    with progress("Running the test again"):
+        result = replay_test(failure, opened.root)
+    status = show(rerun_report(result, failure["verdict"]), form)
+    return EXIT_USAGE if result.status == "skipped" else status
+
+
+def _solution_again(
+    failure: dict[str, Any], mended: Path | None, dataset: Path, form: str
+) -> int:
     from contextlib import closing
     from dataclasses import replace
 
     from generator import api
     from generator.evaluation.evaluate import EvaluationRequest
-    from generator.evaluation.failures import read_failure
     from generator.evaluation.report import evaluation_report
 
-    failure = read_failure(file)
     opened = api.open_dataset(dataset)
     found = api.as_solution(
         opened, failure["solution"] if mended is None else _read(mended)
@@ -57,7 +85,7 @@ def replay(
         secret=failure["seed"],
         case=failure["case"],
     )
-    with closing(api.Evaluator()) as evaluator:
+    with closing(api.Evaluator()) as evaluator, progress("Asking for the case again"):
         (verdict,) = evaluator.evaluate(opened, [again], asks)
     say(
         f"{one_line(failure['case'], 100)}: {verdict.verdict}, was {failure['verdict']}"

@@ -12,6 +12,7 @@ from generator.cli import options
 from generator.cli.choose import prefix_of
 from generator.cli.output import (
     STATUSES,
+    check_writable,
     progress,
     say,
     say_on_terminal,
@@ -69,6 +70,7 @@ def review(
         "Run the reference tests of changed definitions, and the solutions that the change "
         "adds, in a sandbox; with --trust, the tests' result does not count as evidence."
     ),
+    keep_failures: Path | None = options.keep_failures,
     trust: bool = options.trust,
     device: str = options.value(
         "The device that --execute uses.", ["cpu", "cuda"], default="cpu"
@@ -86,7 +88,7 @@ def review(
         raise click.UsageError("--hub and --pr go together.")
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
-    options.only_with("--execute", "--trust")
+    options.only_with("--execute", "--trust", "--keep-failures")
     from generator import api
     from generator.execution.cores import usable_cores
     from generator.review.review import (
@@ -100,9 +102,12 @@ def review(
         # rendering and the sandbox take time to import
         from generator.review.crossed import cross_run
         from generator.review.execute import execute_changes, render_changes, why_not
+        from generator.review.failing import keep_failures_of
         from generator.review.solutions import evaluate_change
     if execute and (reason := why_not(device)) is not None:
         raise Failure(f"--execute is refused: {reason}")
+    if keep_failures is not None:
+        check_writable(keep_failures)
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:
         asked = ReviewRequest(trust_evidence, accepted, unproven)
@@ -111,11 +116,19 @@ def review(
             with progress("Running the reference tests of changed definitions"):
                 executed = execute_changes(made.changes, sources.head, device, trust)
             made = made if executed is None else with_results(made, executed)
+            if keep_failures is not None and executed is not None and executed.failed:
+                with progress("Keeping what failed"):
+                    summary = keep_failures_of(
+                        made.changes, executed, sources.head, keep_failures
+                    )
+                say(summary)
             with progress("Running the tests of both sides' software"):
                 crossed = cross_run(made.changes, sources, trust)
             made = made if crossed is None else with_software(made, crossed)
             with progress("Evaluating the solutions that the change brings"):
-                found = evaluate_change(made.changes, sources, device, usable_cores())
+                found = evaluate_change(
+                    made.changes, sources, device, usable_cores(), keep_failures
+                )
             made = made if found is None else with_solutions(made, found)
         if output is not None:
             for one in FORMATS:

@@ -6,8 +6,6 @@ refusal its verdict alone.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -18,22 +16,18 @@ from typing import Any
 
 import torch
 
-from generator.dataset.file_reading import read_bytes
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     PASSED,
     Refused,
     SolutionVerdict,
 )
-from generator.problems import Failure
+from generator.results.failure import OF_SOLUTION
+from kernel_judge.failure_file import FAILURE, write_failure
 
 MOST = 8
 """Cases of a solution whose files are kept."""
 
-FAILURE, TENSORS = "failure.json", "failure.safetensors"
-"""The files of a refused case: what is known of it, and its values."""
-
-_MOST_BYTES = 64 << 20
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -89,55 +83,25 @@ class Failures:
             return ""
         self.cases.append(case)
         folder = self.folder / f"{len(self.cases)}-{_part(case)}"
-        folder.mkdir(parents=True, exist_ok=True)
         tensors = {f"inputs.{name}": value for name, value in inputs.items()}
         for name, (actual, expected) in values.items():
             tensors[f"actual.{name}"] = actual
             if not self.hides_expected:
                 tensors[f"expected.{name}"] = expected
-        numbers = _write(folder / TENSORS, tensors)
         failure = {
-            "format": 1,
+            "kind": OF_SOLUTION,
             **self.about,
             "case": case,
             "axes": dict(axes),
             "verdict": refused.verdict,
             "reason": refused.reason,
             "outputs": list(outputs),
-            "numbers": numbers,
             "next": f"trace-dataset replay {shlex.quote(str(folder / FAILURE))}",
         }
         if self.hides_expected:
             failure = without_expected(failure)
-        text = json.dumps(finite(failure), indent=1, allow_nan=False)
-        (folder / FAILURE).write_text(f"{text}\n", "utf-8")
+        write_failure(folder, failure, tensors)
         return str(folder)
-
-
-def read_failure(path: Path) -> dict[str, Any]:
-    """Return the value of a failure's JSON file. Raises Failure for another file."""
-    try:
-        value = json.loads(read_bytes(path.parent, path.name, _MOST_BYTES))
-    except OSError as error:
-        raise Failure(f"{path}: {error.strerror or error}.") from None
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict) or value.get("format") != 1:
-        raise Failure(f"{path}: it is no failure that evaluate --keep-failures wrote.")
-    chosen = {"device": ("cpu", "cuda"), "workloads": ("dataset", "cases", "both")}
-    for name, words in chosen.items():
-        if value.get(name) not in words:
-            raise Failure(f"{path} /{name}: it is none of {', '.join(words)}.")
-    most = {"seed": 2**62, "fuzz": 10_000}
-    for name, highest in most.items():
-        one = value.get(name)
-        if not isinstance(one, int) or isinstance(one, bool) or not 0 <= one <= highest:
-            raise Failure(f"{path} /{name}: it is no number from 0 to {highest}.")
-    kinds = {"definition": str, "path": str, "case": str, "verdict": str}
-    for name, kind in {**kinds, "solution": dict}.items():
-        if not isinstance(value.get(name), kind):
-            raise Failure(f"{path} /{name}: it is missing, or of another kind.")
-    return value
 
 
 def without_expected(failure: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,34 +121,6 @@ def without_expected(failure: Mapping[str, Any]) -> dict[str, Any]:
     dropped = ("seed", "next", *(("reason",) if compared else ()))
     kept = {k: v for k, v in failure.items() if k not in dropped}
     return {**kept, "outputs": outputs}
-
-
-def finite(value: Any) -> Any:
-    """Return a value whose numbers JSON has: NaN and infinities as text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return value
-
-
-def _write(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Write tensors to a file; return what is none, but JSON."""
-    from safetensors.torch import save_file
-
-    tensors = {
-        name: value.detach().cpu().contiguous().clone()
-        for name, value in values.items()
-        if isinstance(value, torch.Tensor)
-    }
-    save_file(tensors, path)
-    return {
-        name: value
-        for name, value in values.items()
-        if value is None or isinstance(value, (bool, int, float))
-    }
 
 
 def _part(name: str) -> str:

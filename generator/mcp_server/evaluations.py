@@ -19,7 +19,7 @@ from typing import Any
 
 from generator import api
 from generator.evaluation.evaluate import EvaluationRequest
-from generator.evaluation.failures import FAILURE, TENSORS, without_details
+from generator.evaluation.failures import without_details
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     PASSED,
@@ -29,6 +29,7 @@ from generator.evaluation.verdict import (
 )
 from generator.problems import Failure
 from generator.problems.messages import did_you_mean, quote
+from kernel_judge.failure_file import FAILURE, TENSORS
 
 MOST_WAITING = 16
 """Evaluations that may wait; a further one is refused at once."""

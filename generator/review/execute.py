@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from generator.dataset.atomic_write import write_below
 from generator.dataset.definition import LoadedDefinition
-from generator.dataset.file_reading import read_bytes
-from generator.dataset.workload_files import copy_workloads
 from generator.execution import sandbox
 from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
-from generator.rendering.generate import generate
-from generator.rendering.plan import RenderOptions, TestPlan
+from generator.rendering.plan import TestPlan
 from generator.results.run_results import TestResult, parse_results
 from generator.results.sources import is_ground_truth, is_recorded
 from generator.review.account import account
+from generator.review.bench import lay_out, readable, render
 from generator.review.canary import plant
 from generator.review.change import Change
 from generator.review.executed import Executed, ExecutedComparison, comparisons_of
 from generator.review.scratch import scratch
-from generator.rules.load import load_definitions
 from generator.rules.screen import screen
 
 _FILE = "results.jsonl"
@@ -56,18 +51,11 @@ def why_not(device: str = "cpu") -> str | None:
 
 def render_changes(changes: Sequence[Change], dataset: Path, output: Path) -> int:
     """Render the tests of the changed definitions; return how many could be."""
-    return sum(len(plan.classes) for plan in _render(changes, dataset, output))
+    return sum(len(plan.classes) for plan in render(_names(changes), dataset, output))
 
 
-def _render(
-    changes: Sequence[Change], dataset: Path, output: Path
-) -> tuple[TestPlan, ...]:
-    names = [change.name for change in changes if change.new is not None]
-    loaded = load_definitions(dataset, names=names) if names else None
-    if loaded is None or not loaded.definitions:
-        return ()
-    options = RenderOptions(standalone=True)
-    return generate(dataset, loaded, output, options, force=True).plans
+def _names(changes: Sequence[Change]) -> list[str]:
+    return [change.name for change in changes if change.new is not None]
 
 
 def execute_changes(
@@ -86,36 +74,11 @@ def execute_changes(
         ]
         return Executed(device, problems=(problem, *lines))
     with scratch("trace-dataset-run-") as folder:
-        # the sandbox runs as another user where we are root
-        folder.chmod(0o755)
-        tests = folder / "tests" / "references"
-        plans = _render(changes, dataset, tests)
+        plans = lay_out(_names(changes), dataset, folder)
         if not plans:
             problem = "none of the changed definitions could be rendered"
             return Executed(device, problems=(problem,))
-        _copy_recordings(definitions, dataset, folder)
-        keys = [(d.op_type, d.name) for d in definitions]
-        copy_workloads(keys, dataset, folder)
         return _run(definitions, plans, len(findings), folder, device)
-
-
-_MAX_RECORDING = 1 << 30
-
-
-def _copy_recordings(
-    definitions: Sequence[LoadedDefinition], dataset: Path, folder: Path
-) -> None:
-    """Put recordings where rendered tests look for them; links are left out.
-
-    So are files without content, as a review has of definitions that did not change: a
-    test that has no recording skips, one that finds an empty file fails.
-    """
-    for definition in definitions:
-        path = f"blob/ground_truth/{definition.op_type}/{definition.name}.safetensors"
-        with suppress(OSError):
-            content = read_bytes(dataset, path, _MAX_RECORDING)
-            if content:
-                write_below(folder, path, content)
 
 
 def _run(
@@ -126,15 +89,13 @@ def _run(
     device: str,
 ) -> Executed:
     tests, results = folder / "tests", folder / _FILE
-    parts = (tests, folder / "blob", folder / "workloads")
-    readable = [path for path in parts if path.exists()]
     files = [tests / "references" / f"{plan.module}.py" for plan in plans]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["--device", device, "--error-maps"]
     command += ["--workload-seconds", str(_WORKLOAD_SECONDS)]
     cuda = device == "cuda"
     limits = sandbox.CUDA_LIMITS if cuda else sandbox.Limits()
-    confined = partial(sandbox.run_confined, read_only=readable, devices=cuda)
+    confined = partial(sandbox.run_confined, read_only=readable(folder), devices=cuda)
     # no reference runs at this point: each is inside of a function
     collected = confined(
         [*command, "--collect-only", "-q", *map(str, files)],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generator.dataset.json_file import read_json_lines
@@ -123,9 +124,16 @@ def _together(claims: Iterable[TraceClaim]) -> Iterator[str]:
 
 
 def evaluate_change(
-    changes: Sequence[Change], sources: Sources, device: str, jobs: int
+    changes: Sequence[Change],
+    sources: Sources,
+    device: str,
+    jobs: int,
+    keep_failures: Path | None = None,
 ) -> EvaluatedChange | None:
-    """Judge what a change brings; None where it brings no solution and no trace."""
+    """Judge what a change brings; None where it brings no solution and no trace.
+
+    The files of refused cases go to a folder of `keep_failures`, if it is given.
+    """
     # imported here: most reviews execute nothing, and this takes 100 ms
     from generator.evaluation.against import times_in
     from generator.evaluation.environment import environment, now
@@ -154,6 +162,9 @@ def evaluate_change(
         asks = EvaluationRequest(
             device, timing=device == "cuda", runs_references=not own
         )
+        if keep_failures is not None:
+            kept = str((keep_failures / "solutions").resolve())
+            asks = replace(asks, keep_failures=kept)
         executor = LocalExecutor(jobs)
         found = evaluate(solutions, files, sources.head, asks, executor, jobs)
         by_name = {(v.definition, v.solution): v for v in found}

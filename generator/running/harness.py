@@ -54,6 +54,9 @@ class ReferenceTests:
     # of the definition alone, where no op_type serves it
     own_oracle: ClassVar[TextOracle | BackwardOracle | None] = None
 
+    # what the check of this test came to; pytest makes an instance for each test
+    checked: Checked | None = None
+
     @classmethod
     @cache
     def subject(cls) -> Subject:
@@ -99,39 +102,39 @@ class ReferenceTests:
 
     def test_contract(self, trial: Trial) -> None:
         """`run()` takes the inputs in order, and the definition's constraints hold."""
-        _settle(checks.contract(self.subject(), trial))
+        self._settle(checks.contract(self.subject(), trial))
 
     def test_output_shape(self, trial: Trial) -> None:
         """The outputs have the declared number and shapes."""
-        _settle(checks.output_shape(self.subject(), trial))
+        self._settle(checks.output_shape(self.subject(), trial))
 
     def test_output_dtype(self, trial: Trial) -> None:
         """The outputs have the declared dtypes."""
-        _settle(checks.output_dtype(self.subject(), trial))
+        self._settle(checks.output_dtype(self.subject(), trial))
 
     def test_matches_oracle(
         self, trial: Trial, record_property: RecordProperty
     ) -> None:
         """The outputs agree with an independent float64 implementation."""
-        _settle(checks.oracle(self.subject(), trial), record_property)
+        self._settle(checks.oracle(self.subject(), trial), record_property)
 
     def test_determinism(self, trial: Trial) -> None:
         """A second call on the same inputs returns the same bits."""
-        _settle(checks.determinism(self.subject(), trial))
+        self._settle(checks.determinism(self.subject(), trial))
 
     def test_inputs_unmodified(self, trial: Trial) -> None:
         """`run()` does not write to its inputs, but for those that it is to fill."""
-        _settle(checks.inputs_unmodified(self.subject(), trial))
+        self._settle(checks.inputs_unmodified(self.subject(), trial))
 
     def test_strided_inputs(
         self, trial: Trial, record_property: RecordProperty
     ) -> None:
         """Views of wider buffers give the same, and nothing between is written to."""
-        _settle(checks.strided_inputs(self.subject(), trial), record_property)
+        self._settle(checks.strided_inputs(self.subject(), trial), record_property)
 
     def test_matches_cpu(self, trial: Trial, record_property: RecordProperty) -> None:
         """`run()` returns on a CPU what it does on the GPU."""
-        _settle(checks.matches_cpu(self.subject(), trial), record_property)
+        self._settle(checks.matches_cpu(self.subject(), trial), record_property)
 
     def _match(
         self,
@@ -142,7 +145,20 @@ class ReferenceTests:
     ) -> None:
         __tracebackhide__ = True
         checked = checks.ground_truth(self.subject(), trial, provider, backend)
-        _settle(checked, record_property)
+        self._settle(checked, record_property)
+
+    def _settle(
+        self, checked: Checked, record_property: RecordProperty | None = None
+    ) -> None:
+        """Record what was compared, then skip or fail as the check says."""
+        __tracebackhide__ = True  # the message says it all
+        self.checked = checked
+        if record_property is not None:
+            for compared in checked.comparisons:
+                record_property("comparison", json.dumps(compared.record))
+        if checked.skipped is not None:
+            raise Skipped(checked.skipped)
+        assert checked.defect is None, checked.defect
 
 
 class MatchesFlashInfer(ReferenceTests):
@@ -182,7 +198,7 @@ class GroundTruthsAgree(ReferenceTests):
         self, trial: Trial, record_property: RecordProperty
     ) -> None:
         """Every usable source agrees with the first one."""
-        _settle(checks.ground_truths_agree(self.subject(), trial), record_property)
+        self._settle(checks.ground_truths_agree(self.subject(), trial), record_property)
 
 
 class MatchesRecorded(ReferenceTests):
@@ -192,7 +208,9 @@ class MatchesRecorded(ReferenceTests):
         self, trial: Trial, recordings: Path, record_property: RecordProperty
     ) -> None:
         """The outputs agree with the recorded ones, where the kernel defines them."""
-        _settle(checks.recorded(self.subject(), trial, recordings), record_property)
+        self._settle(
+            checks.recorded(self.subject(), trial, recordings), record_property
+        )
 
 
 class Metamorphic(ReferenceTests):
@@ -204,7 +222,7 @@ class Metamorphic(ReferenceTests):
         """What further calls return follows from what the first one returned."""
         peer = self.file().peer(relation) if relation.peer is not None else None
         checked = checks.metamorphic(self.subject(), related, relation, peer)
-        _settle(checked, record_property)
+        self._settle(checked, record_property)
 
 
 class MatchesByName(MatchesFlashInfer):
@@ -239,17 +257,6 @@ class MatchesCustomInputs(MatchesFlashInfer):
             cls.init, cls.call, cls.case, cls.arguments, cls.places, cls.fi_apis
         )
         return custom.op()
-
-
-def _settle(checked: Checked, record_property: RecordProperty | None = None) -> None:
-    """Record what was compared, then skip or fail as the check says."""
-    __tracebackhide__ = True  # the message says it all
-    if record_property is not None:
-        for compared in checked.comparisons:
-            record_property("comparison", json.dumps(compared.record))
-    if checked.skipped is not None:
-        raise Skipped(checked.skipped)
-    assert checked.defect is None, checked.defect
 
 
 def main(file: str, arguments: Sequence[str]) -> int:

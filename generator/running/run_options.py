@@ -80,6 +80,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "those that pass",
     )
     group.addoption(
+        "--keep-failures",
+        metavar="DIR",
+        help="write of each test that fails what is known and its values there, for "
+        "trace-dataset replay",
+    )
+    group.addoption(
         "--results",
         metavar="FILE",
         help="write what each test compared, as JSON Lines, for trace-dataset verify",

@@ -151,7 +151,10 @@ def compared(subject: Subject, trial: Trial, pair: Pair) -> Compared:
     if pair.other is not None:
         source = f"{source}{PAIR}{pair.other}"
     verdict = judge(subject, trial, pair)
-    return recorded(subject, trial, pair.output, source, verdict, **pair.about)
+    found = recorded(subject, trial, pair.output, source, verdict, **pair.about)
+    if verdict.passed:
+        return found
+    return replace(found, values=(pair.actual, pair.expected))
 
 
 def recorded(

@@ -47,7 +47,8 @@ def metamorphic(
             ]
             if peer is not None:
                 failures.append(f"  this or {peer.name} is wrong")
-        yield Compared(claim.output, source, verdict, record, tuple(failures))
+        values = None if verdict.passed else (claim.actual, claim.expected)
+        yield Compared(claim.output, source, verdict, record, tuple(failures), values)
     if not claimed:
         raise Defect(f"{source} claims nothing of {trial.case.name}")
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 
+from generator.results.failure import read_failure
+from generator.review.bench import _copy_recordings
 from generator.review.decision import Decision, Reason, Weight
-from generator.review.execute import _copy_recordings
 from generator.review.executed import Executed
 from generator.review.review import Review, with_results
 from generator.review.sources import Revisions
@@ -63,10 +65,28 @@ def test_a_good_reference_passes_and_still_needs_a_gpu(root: Path) -> None:
     assert all(0 <= max(map(max, c["where"]["grid"])) <= 1 for c in compared)
 
 
-def test_a_wrong_reference_fails(root: Path) -> None:
+def test_a_wrong_reference_fails_and_its_failures_are_kept(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    kept = tmp_path_factory.mktemp("kept")
     changed(root, reference=REFERENCE.replace("A @ B.T", "A @ B.T * 2"))
-    found = reviewed(root, "--execute", status=CHANGES)
-    executed = found["executed"]
+    options = ("--execute", "--keep-failures", kept)
+    done = review(root, *options, "--format", "json")
+    assert done.returncode == CHANGES, done.stderr
+    executed = json.loads(done.stdout)["executed"]
+    files = {read_failure(path)["test"]: path for path in kept.rglob("failure.json")}
+    assert files.keys() <= {*executed["failed"]}
+    for test, path in files.items():
+        if "test_matches_oracle" in test:
+            failure = read_failure(path)
+            (output,) = failure["outputs"]
+            assert "added twice" in output["likely"]
+            assert str(path) in failure["next"]
+            tensors = load_file(path.with_name("failure.safetensors"))
+            assert {"inputs.A", "inputs.B", "actual.C", "expected.C"} <= tensors.keys()
+            break
+    else:
+        raise AssertionError(f"no failure of the oracle's test among {files}")
     assert any("oracle" in name for name in executed["failed"])
     compared = [c for c in executed["comparisons"] if c["source"] == "oracle"]
     assert {c["verdict"] for c in compared} == {"FAILED"}

@@ -13,7 +13,6 @@ from safetensors.torch import load_file
 from generator.evaluation.failures import (
     MOST,
     Failures,
-    read_failure,
     unwritten,
     without_details,
     without_expected,
@@ -29,6 +28,7 @@ from generator.evaluation.verdict import (
     SolutionVerdict,
 )
 from generator.problems import Failure
+from generator.results.failure import read_failure
 from kernel_judge.comparison.compare import compare
 from kernel_judge.comparison.described import described
 from kernel_judge.comparison.tolerance import Tolerance
@@ -150,6 +150,7 @@ def test_likely_causes_are_recognised(change, likely: str) -> None:
     "change",
     [
         {"format": 2},
+        {"kind": "page"},
         {"seed": "1"},
         {"seed": -1},
         {"fuzz": True},
@@ -160,8 +161,9 @@ def test_likely_causes_are_recognised(change, likely: str) -> None:
     ],
 )
 def test_another_file_is_no_failure(tmp_path: Path, change) -> None:
-    value = {"format": 1, "seed": 1, "fuzz": 0, "device": "cpu", "workloads": "both"}
+    value = {"format": 1, "kind": "solution", "seed": 1, "fuzz": 0, "device": "cpu"}
     value |= {"solution": {}, "case": "c", "verdict": "v", "path": "p"}
+    value["workloads"] = "both"
     value["definition"] = "d"
     path = tmp_path / "failure.json"
     path.write_text(json.dumps(value))
