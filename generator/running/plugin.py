@@ -67,10 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
     spreading = Spreading(config, device)
     register(spreading, "reference-spreading")
     register(Watchdog(config, spreading.known_seconds()), "reference-watchdog")
-    if kept := config.getoption("--keep-failures"):
+    if failures := config.getoption("--keep-failures"):
         from generator.running.kept_failures import KeptFailures
 
-        register(KeptFailures(Path(kept)), "reference-failures")
+        register(KeptFailures(Path(failures)), "reference-failures")
     wanted = set(config.getoption("--definition"))
     # where tests are named, one of each reference is chosen among these alone
     each = config.getoption("--each-reference") and not (

@@ -45,7 +45,7 @@ def test_a_refused_case_is_kept_and_runs_again(root: Path, tmp_path: Path) -> No
     [
         (None, "No such file"),
         ("{", "it is no failure"),
-        ('{"format": 1, "device": "cpu"}', "/workloads"),
+        ('{"format": 1, "device": "cpu"}', "/definition"),
     ],
 )
 def test_what_is_no_failure_is_one_line(
