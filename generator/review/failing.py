@@ -139,8 +139,8 @@ def _rerun(
     )
     data = sandbox.read_result(archive, _MOST_BYTES)
     if data is None:
-        said = (outcome.detail or outcome.stderr or outcome.stdout).strip()
-        last = said.splitlines()[-1] if said else f"it {outcome.status}"
+        lines = (outcome.detail or outcome.stderr or outcome.stdout).split("\n")
+        last = next(filter(None, reversed(lines)), f"it {outcome.status}")
         raise Failure(f"the tests could not be run again: {one_line(last, 300)}")
     return _unpacked(data)
 

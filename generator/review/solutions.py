@@ -163,8 +163,8 @@ def evaluate_change(
             device, timing=device == "cuda", runs_references=not own
         )
         if keep_failures is not None:
-            kept = str((keep_failures / "solutions").resolve())
-            asks = replace(asks, keep_failures=kept)
+            folder = str((keep_failures / "solutions").resolve())
+            asks = replace(asks, keep_failures=folder)
         executor = LocalExecutor(jobs)
         found = evaluate(solutions, files, sources.head, asks, executor, jobs)
         by_name = {(v.definition, v.solution): v for v in found}
