@@ -35,6 +35,7 @@ from generator.ops.registry import op_packages
 from generator.reports import printed
 from generator.results.audits import read_audits
 from generator.results.evidence import kept_runs, runs_in
+from generator.results.limits_page import PAGE, limits_page
 from generator.results.sources import is_ground_truth, is_layer
 from generator.results.verification import Verification, agreed, table_of
 from generator.results.verification_page import verification_pages
@@ -78,6 +79,7 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
     return {
         rules_page.PAGE: rules_page.page(),
         "README.md": readme(),
+        PAGE: limits_page(ROOT),
         **{f"docs/generated/{n}": t for n, t in verification_pages(table).items()},
         "docs/generated/checkers.md": "".join(
             printed(checkers_report(known(ROOT), is_page=True), "markdown")

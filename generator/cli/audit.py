@@ -104,8 +104,8 @@ def audit(
     ),
     whole: bool = options.flag("With --seeds: keep all axes of large definitions."),
     recorded: bool = options.flag(
-        "Save the results in verification/audit.json of the dataset, with --checker in "
-        "checkers.json; those of other definitions stay.",
+        "Save the results in verification/audit.json of the dataset, with --limits in "
+        "limits.json, with --checker in checkers.json; those of other definitions stay.",
         "--record",
     ),
     survivors: bool = options.flag("List each survivor with its line."),
@@ -168,14 +168,14 @@ def audit(
         others = ("--tolerance", "--survivors", "--limits", "--record")
         options.drop("--seeds plants nothing", *others)
     if recorded:
-        others = ("--tolerance", "--limits")
-        options.drop("--record keeps what the tests catch as they are", *others)
+        options.drop("--record keeps what the tests catch as they are", "--tolerance")
     options.only_with("--seeds", "--whole")
     options.only_with("--tolerances", "--output")
     if tolerances and tolerance == 0.0:
         raise click.UsageError(f"--tolerance {tolerance}: choose a number above 0.")
     if output is not None and output.suffix != ".md":
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
+    from generator.dataset.paths import AUDIT, LIMITS_KEPT
     from generator.execution.cache_key import default_folder
     from generator.execution.definition_task import Keeping, run_task
     from generator.mutation.recorder import Recorder
@@ -229,7 +229,8 @@ def audit(
         report = seeds_report(found, seeds)
     else:
         # before the work: what can't be added to must not be found out at its end
-        recorder = Recorder(dataset, files) if recorded else None
+        path = LIMITS_KEPT if limits else AUDIT
+        recorder = Recorder(dataset, files, path) if recorded else None
         found = results(
             audit_task(dataset, tolerance, limits=limits),
             "not audited",

@@ -79,10 +79,11 @@ ORACLES = "oracles"
 """The folder of texts that compute a definition in float64: <op_type>/<definition>.py."""
 
 AUDIT = f"{VERIFICATION}/audit.json"
+LIMITS_KEPT = f"{VERIFICATION}/limits.json"
 CHECKERS_KEPT = f"{VERIFICATION}/checkers.json"
 CONDITIONS_KEPT = f"{VERIFICATION}/conditions.json"
 WAIVERS = f"{VERIFICATION}/waivers.json"
-NOT_OF_RUNS = (AUDIT, CHECKERS_KEPT, CONDITIONS_KEPT, WAIVERS)
+NOT_OF_RUNS = (AUDIT, LIMITS_KEPT, CHECKERS_KEPT, CONDITIONS_KEPT, WAIVERS)
 """Files of verification/ that have no evidence of a run of tests."""
 _RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
 _WRITTEN = re.compile(

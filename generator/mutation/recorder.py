@@ -1,4 +1,4 @@
-"""Keep the results of an audit in a dataset's audit.json, beside those it has."""
+"""Keep the results of an audit in a dataset's audit.json or limits.json."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ def merge(
 
 
 class Recorder:
-    """Add the results of an audit to a dataset's audit.json.
+    """Add the results of an audit to a dataset's audit.json, or another `path`.
 
-    Made before the audit: raises Failure where there is an audit.json that can't be
+    Made before the audit: raises Failure where there is such a file that can't be
     added to, or where none can be written, and remembers what the files were.
     """
 
-    def __init__(self, dataset: Path, files: Sequence[DatasetFile]) -> None:
+    def __init__(
+        self, dataset: Path, files: Sequence[DatasetFile], path: str = AUDIT
+    ) -> None:
         mode, why = mode_of(dataset, VERIFICATION), ""
         there = dataset if mode is None else dataset / VERIFICATION
         if mode is not None and not stat.S_ISDIR(mode):
@@ -68,9 +70,9 @@ class Recorder:
             why = f"{there}: Permission denied."
         if why:
             advice = f"Make {VERIFICATION} a folder that can be written to."
-            raise Failure(f"{AUDIT} can't be written: {why} {advice}")
-        read_audits(dataset)
-        self._dataset = dataset
+            raise Failure(f"{path} can't be written: {why} {advice}")
+        read_audits(dataset, path)
+        self._dataset, self._path = dataset, path
         self._before = {file: self._basis(file) for file in files}
 
     def record(self, results: Iterable[DefinitionResult]) -> Iterator[str]:
@@ -94,13 +96,13 @@ class Recorder:
                 torch = metadata.version("torch")
                 new[file.name] = of_result(result, sha256, torch, date)
         with locked(self._dataset):
-            old = read_audits(self._dataset)
+            old = read_audits(self._dataset, self._path)
             is_written = old is not None or bool(new)
             if is_written:
-                text = as_text(merge(old or {}, new, gone))
-                write_below(self._dataset, AUDIT, text.encode("ascii"))
+                text = as_text(merge(old or {}, new, gone), self._path)
+                write_below(self._dataset, self._path, text.encode("ascii"))
         if is_written:
-            yield f"{AUDIT}: {plural(len(new), 'definition')} recorded"
+            yield f"{self._path}: {plural(len(new), 'definition')} recorded"
 
     def _basis(self, file: DatasetFile) -> str:
         """Return the hash of what a run depends on, empty where the file can't be read."""

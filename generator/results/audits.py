@@ -1,5 +1,7 @@
 """What audits found of a dataset's definitions, as `verification/audit.json` keeps it.
 
+What they found of limits is in `verification/limits.json`, in the same form.
+
 One line a definition, for readable diffs. A definition is known by the hash of its file:
 a result for another text of it is stale.
 """
@@ -35,10 +37,10 @@ _LONGEST_LINE, _LONGEST_VERSION = 300, 60
 class BrokenAudit(Failure):
     """Say in one line what is wrong with an audit.json, and at which JSON pointer."""
 
-    def __init__(self, where: str, message: str) -> None:
+    def __init__(self, where: str, message: str, path: str = AUDIT) -> None:
         self.pointer = where
         self.message = one_line(message, 500)
-        place = one_line(f"{AUDIT}#{where}" if where else AUDIT)
+        place = one_line(f"{path}#{where}" if where else path)
         super().__init__(f"{place}: {self.message} {FIX}")
 
 
@@ -83,21 +85,23 @@ class Audited:
         return ", ".join([*names, *([f"and {more} more"] if more else [])])
 
 
-def read_audits(root: Path) -> dict[str, Audited] | None:
-    """Return definition → result; None where the dataset has no audit.json.
+def read_audits(root: Path, path: str = AUDIT) -> dict[str, Audited] | None:
+    """Return definition → result; None where the dataset has no such file.
 
     Raises BrokenAudit where it is something else, or behind a link.
     """
-    if is_absent(root, AUDIT):
+    if is_absent(root, path):
         return None
-    read = read_checked(root, AUDIT, "audit")
+    read = read_checked(root, path, "audit")
     if read.problems:
-        raise BrokenAudit(read.problems[0].pointer, read.problems[0].message)
+        raise BrokenAudit(read.problems[0].pointer, read.problems[0].message, path)
     for name, value in read.value["definitions"].items():
         listed, survived = len(value["survivors"]), value["counts"][SURVIVED]
         if listed > survived:
             where = pointer(("definitions", name, "survivors"))
-            raise BrokenAudit(where, f"There are {listed}, but {survived} survived.")
+            raise BrokenAudit(
+                where, f"There are {listed}, but {survived} survived.", path
+            )
     return {name: read_entry(v) for name, v in read.value["definitions"].items()}
 
 
@@ -131,7 +135,7 @@ def _short(text: str, longest: int = _LONGEST_LINE) -> str:
     return one_line(one_line(text, longest), longest)
 
 
-def as_text(audits: Mapping[str, Audited]) -> str:
+def as_text(audits: Mapping[str, Audited], path: str = AUDIT) -> str:
     """Return the text of an audit.json: the same results give the same text.
 
     Raises Failure where it would be more than is read.
@@ -144,5 +148,5 @@ def as_text(audits: Mapping[str, Audited]) -> str:
     text = f'{{"format": {FORMAT}, "definitions": {{\n{body}\n}}}}\n'
     if len(text) > MAX_BYTES:
         mib = MAX_BYTES >> 20
-        raise Failure(f"{AUDIT} would have more than the {mib} MiB that are read.")
+        raise Failure(f"{path} would have more than the {mib} MiB that are read.")
     return text

@@ -16,7 +16,8 @@ from kernel_judge.inputs.workload_case import WorkloadCase, workload_case
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.subject import Subject
 
-_LIMITS_BYTES = 32 << 20
+LIMITS_BYTES = 32 << 20
+"""Bytes of inputs and outputs of a case of limits that a CPU is asked for by default."""
 CPU_BYTES = 64 << 20
 """Bytes of inputs and outputs of a workload that a CPU is asked for by default."""
 
@@ -75,7 +76,7 @@ def why_not_asked(
     That is of workloads, and of the cases that cross limits.
     """
     size = tensor_bytes(definition, case)
-    most = CPU_BYTES if case.size == WORKLOAD else _LIMITS_BYTES
+    most = CPU_BYTES if case.size == WORKLOAD else LIMITS_BYTES
     if device.type != "cpu" or size <= most:
         return None
     return Obstacle(Kind.NEEDS_MEMORY, f"{size / 2**20:.0f} MiB are for a GPU")
