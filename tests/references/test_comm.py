@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.comm.ranks import allreduce_fusion, nccl_sum
 from generator.ops.op_types.comm.relations import comm_relations
+from generator.ops.ranks import allreduce_fusion, nccl_sum
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,

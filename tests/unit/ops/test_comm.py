@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
+from generator.ops import ranks
 from generator.ops.op_types.comm import op as comm
-from generator.ops.op_types.comm import ranks
 from generator.ops.op_types.comm.mutants import MUTANTS
 from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import loaded, replaced, run_of, sized

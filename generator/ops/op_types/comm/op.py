@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.comm.ranks import allreduce_fusion, nccl_sum
 from generator.ops.op_types.comm.relations import comm_relations
+from generator.ops.ranks import allreduce_fusion, nccl_sum
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
