@@ -64,9 +64,9 @@ class Deployment:
     def reduced(self, module: str, size: int) -> Iterator[Need]:
         """Yield the sum over GPUs of rows of `size`, where there are several."""
         if self.tp > 1:
-            yield Need(module, "comm", f"allreduce_tp{self.tp}_h{size}")
+            yield Need(module, "collectives", f"allreduce_tp{self.tp}_h{size}")
 
     def gathered(self, module: str, size: int) -> Iterator[Need]:
         """Yield the parts of rows of `size` put together, where there are several."""
         if self.tp > 1:
-            yield Need(module, "comm", f"allgather_tp{self.tp}_h{size}")
+            yield Need(module, "collectives", f"allgather_tp{self.tp}_h{size}")

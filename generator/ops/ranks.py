@@ -1,4 +1,4 @@
-"""One GPU a rank within one process: sums over ranks by FlashInfer and by NCCL.
+"""One GPU a rank within one process: collectives by FlashInfer and by NCCL.
 
 Kernels of a rank write to the memory of the others. Serving maps that into the process
 of each rank; here all ranks are of this process, and a pointer is enough.
@@ -7,7 +7,8 @@ of each rank; here all ranks are of this process, and a pointer is enough.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -26,12 +27,38 @@ def devices_of(first: torch.device, ranks: int) -> list[torch.device]:
 
 def nccl_sum(parts: torch.Tensor) -> torch.Tensor:
     """Return the sum over ranks, [tokens, columns], of [ranks, tokens, columns]."""
-    devices = devices_of(parts.device, len(parts))
-    spread = [part.to(device) for part, device in zip(parts, devices, strict=True)]
+    spread, devices = _spread(parts)
     totals = [torch.empty_like(part) for part in spread]
     torch.cuda.nccl.all_reduce(spread, totals)  # type: ignore[no-untyped-call]
     _finish(devices)
     return _agreed(totals)
+
+
+def nccl_gather(shards: torch.Tensor) -> torch.Tensor:
+    """Return [tokens, ranks * columns], side by side, of [ranks, tokens, columns]."""
+    spread, devices = _spread(shards)
+    wholes = [shard.new_empty(shards.shape) for shard in spread]
+    torch.cuda.nccl.all_gather(spread, wholes)
+    _finish(devices)
+    return _agreed(wholes).transpose(0, 1).flatten(1)
+
+
+def nccl_scatter(parts: torch.Tensor) -> torch.Tensor:
+    """Return what each rank keeps of the sum, [ranks, tokens / ranks, columns]."""
+    spread, devices = _spread(parts)
+    kept = [part.chunk(len(parts))[0].clone() for part in spread]
+    torch.cuda.nccl.reduce_scatter(spread, kept)
+    _finish(devices)
+    return torch.stack([rows.to(parts.device) for rows in kept])
+
+
+def allreduce(parts: torch.Tensor, *, oneshot: bool) -> torch.Tensor:
+    """Return the sum by FlashInfer's kernel, launched on every rank without a norm.
+
+    parts [ranks, tokens, columns], bfloat16; `oneshot` as of `allreduce_fusion`.
+    """
+    totals = _launched(parts, "kAllReduce", {}, ("allreduce_out",), oneshot=oneshot)
+    return totals["allreduce_out"]
 
 
 def allreduce_fusion(
@@ -48,17 +75,40 @@ def allreduce_fusion(
     bfloat16. `oneshot` sends each part to every rank; else each rank adds some tokens
     and sends their sum, which takes more tokens than ranks: rows of zeros fill up.
     """
+    found = _launched(
+        parts,
+        "kARResidualRMSNorm",
+        {"residual_in": residual, "rms_gamma": weight, "rms_eps": eps},
+        ("residual_out", "norm_out"),
+        oneshot=oneshot,
+    )
+    return found["norm_out"], found["residual_out"]
+
+
+def _launched(
+    parts: torch.Tensor,
+    pattern: str,
+    given: Mapping[str, torch.Tensor | float],
+    outputs: Sequence[str],
+    *,
+    oneshot: bool,
+) -> dict[str, torch.Tensor]:
+    """Return what the kernel writes to each of `outputs`, the same on all ranks.
+
+    `given` are arguments of a pattern beside the parts, rows of tokens or others.
+    """
     from flashinfer.comm import AllReduceFusionPattern, trtllm_allreduce_fusion
 
     ranks, tokens, columns = parts.shape
-    devices = devices_of(parts.device, ranks)
+    spread, devices = _spread(parts)
     rows = tokens if oneshot else max(tokens, ranks + 1)
     _reach_each_other(devices)
-    given = [
-        [_padded(part, rows).to(d), _padded(residual, rows).to(d), weight.to(d)]
-        for part, d in zip(parts, devices, strict=True)
+    filled = [_padded(part, rows) for part in spread]
+    arguments = [
+        {name: _on(value, device, rows) for name, value in given.items()}
+        | {name: torch.empty_like(part) for name in ("allreduce_out", *outputs)}
+        for part, device in zip(filled, devices, strict=True)
     ]
-    outputs = [[torch.empty_like(own[0]) for _ in range(3)] for own in given]
     buffers, tables = _workspace(devices, rows * columns)
     # nothing is allocated from here on: it could wait for a kernel that waits for another
     _finish(devices)
@@ -66,10 +116,9 @@ def allreduce_fusion(
         # the same kernel has a wrapper that makes its workspace by processes
         warnings.simplefilter("ignore", DeprecationWarning)
         for rank, device in enumerate(devices):
-            own, (total, out, normed) = given[rank], outputs[rank]
             with torch.cuda.device(device):
                 trtllm_allreduce_fusion(
-                    allreduce_in=own[0],
+                    allreduce_in=filled[rank],
                     world_size=ranks,
                     world_rank=rank,
                     token_num=rows,
@@ -78,23 +127,44 @@ def allreduce_fusion(
                     launch_with_pdl=False,
                     trigger_completion_at_end=True,
                     fp32_acc=True,
-                    pattern_code=AllReduceFusionPattern.kARResidualRMSNorm,
+                    pattern_code=getattr(AllReduceFusionPattern, pattern),
                     use_oneshot=oneshot,
-                    allreduce_out=total,
-                    residual_in=own[1],
-                    residual_out=out,
-                    norm_out=normed,
-                    quant_out=None,
-                    scale_out=None,
-                    rms_gamma=own[2],
-                    rms_eps=eps,
-                    scale_factor=None,
-                    layout_code=None,
+                    **dict.fromkeys(_ARGUMENTS) | arguments[rank],
                 )
     _finish(devices)
     del buffers
-    of_rows, of_norm = (_agreed([own[n] for own in outputs])[:tokens] for n in (1, 2))
-    return of_norm, of_rows
+    return {
+        name: _agreed([own[name] for own in arguments])[:tokens] for name in outputs
+    }
+
+
+# of a pattern, None where it has none
+_ARGUMENTS = (
+    "allreduce_out",
+    "residual_in",
+    "residual_out",
+    "norm_out",
+    "quant_out",
+    "scale_out",
+    "rms_gamma",
+    "rms_eps",
+    "scale_factor",
+    "layout_code",
+)
+
+
+def _spread(parts: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.device]]:
+    """Return each rank's part on its GPU, and the GPUs."""
+    devices = devices_of(parts.device, len(parts))
+    spread = [part.to(device) for part, device in zip(parts, devices, strict=True)]
+    return spread, devices
+
+
+def _on(value: torch.Tensor | float, device: torch.device, rows: int) -> Any:
+    """Return an argument on a GPU; rows of tokens are filled up."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return (_padded(value, rows) if value.dim() == 2 else value).to(device)
 
 
 def _workspace(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from generator.ops import ranks
 from generator.ops.attention import flashinfer as attention
-from generator.ops.op_types.comm import ranks
 from generator.ops.registry import op_module, op_specs
 from generator.rules.load import load_definitions
 from kernel_judge.definition import Backend, Definition, Interface
