@@ -218,7 +218,7 @@ OP = Op(
 INTERFACE_ALLGATHER = Interface(
     inputs={"shards": "bfloat16[world_size, num_tokens, shard_size]"},
     outputs={"gathered": "bfloat16[num_tokens, hidden_size]"},
-    constraints=("hidden_size == world_size * shard_size",),
+    constraints=("shard_size == hidden_size // world_size",),
 )
 INTERFACE_ALLREDUCE = Interface(
     inputs={"partial_sums": "bfloat16[world_size, num_tokens, hidden_size]"},
@@ -282,29 +282,29 @@ class AllgatherBase(CollectivesTests):
 class TestAllgatherTp2H151936(AllgatherBase):
     name = "allgather_tp2_h151936"  # model:qwen3-30b-a3b, tp:2
     axes = {"world_size": 2, "hidden_size": 151936, "shard_size": 75968}
-    sha256 = "b853717e39f3547006e4447fbf6100ce836f296e9b40f326eaf5943ea0a99b66"
+    sha256 = "4f09292487876c26ccf2e2ec0772dab9d2953cc163d96108136402d852826bc7"
 
 class TestAllgatherTp4H128256(AllgatherBase):
     name = "allgather_tp4_h128256"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:4
     axes = {"world_size": 4, "hidden_size": 128256, "shard_size": 32064}
-    sha256 = "0ba6d46ade00fc1f753989e3a28dcff8d9bdbcabd94739da984e698a47be0bcc"
+    sha256 = "69e56bec67d8d52c744f8aa57ca82137fccdceb65c27cdfd52313eab1fc1d80f"
 
 class TestAllgatherTp8H128256(AllgatherBase):
     name = "allgather_tp8_h128256"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:8
     axes = {"world_size": 8, "hidden_size": 128256, "shard_size": 16032}
-    sha256 = "37e8891633349ef47b9f47c1bd620b70f3b291ec414ca1c06d4d9659634e7cff"
+    sha256 = "cde49d7f46ac5b7a6780f2f6dae4f3235e01eb158ae82ea5ac7e43a953c00558"
 
 # model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, tp:8
 class TestAllgatherTp8H129280(AllgatherBase):
     name = "allgather_tp8_h129280"
     axes = {"world_size": 8, "hidden_size": 129280, "shard_size": 16160}
-    sha256 = "d9ffe8037e9ed426d7de37e3082d5135644975dc4f93afe3a970bafcef438962"
+    sha256 = "893e7da056b69afd6d8ea2ddae796cb85132b4683cb33f0238c80f6cadb1afe0"
 
 # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:8
 class TestAllgatherTp8H151936(AllgatherBase):
     name = "allgather_tp8_h151936"
     axes = {"world_size": 8, "hidden_size": 151936, "shard_size": 18992}
-    sha256 = "d7384c39e2398f8c92355fa5d238a2d3c50b490b86438bb1225eb3f635f58222"
+    sha256 = "767e3b9a1782eedd2b5bc6fb923f9602c010fbdd9c1ab91150a54a4eeddda3c1"
 
 
 # The sum of the partial sums of world_size ranks, as behind the embedding and each

@@ -125,7 +125,7 @@ _AXES = {
     SCATTER: lambda share: {"tokens_per_rank": Axis("Tokens that a rank keeps.")},
 }
 _CONSTRAINTS = {
-    ALL_GATHER: ("hidden_size == world_size * shard_size",),
+    ALL_GATHER: ("shard_size == hidden_size // world_size",),
     SCATTER: ("num_tokens == world_size * tokens_per_rank",),
 }
 

@@ -50,9 +50,10 @@ def of_sum(definition: Definition) -> tuple[DomainMutant, ...]:
 
         return change
 
-    rounded = instead("sum in bfloat16", _rounded_sum)
+    rounded = replace(instead("sum in bfloat16", _rounded_sum), as_kernel=_RING)
     return (
-        replace(rounded, as_kernel=_RING),
+        # between two ranks there is one addition, rounded once
+        *([rounded] if ranks > 2 else []),
         instead("mean over ranks", lambda p: p.double().mean(0)),
         instead("largest of the ranks", lambda p: p.double().amax(0)),
         instead(
