@@ -46,10 +46,10 @@ def nccl_gather(shards: torch.Tensor) -> torch.Tensor:
 def nccl_scatter(parts: torch.Tensor) -> torch.Tensor:
     """Return what each rank keeps of the sum, [ranks, tokens / ranks, columns]."""
     spread, devices = _spread(parts)
-    kept = [part.chunk(len(parts))[0].clone() for part in spread]
-    torch.cuda.nccl.reduce_scatter(spread, kept)
+    shares = [part.chunk(len(parts))[0].clone() for part in spread]
+    torch.cuda.nccl.reduce_scatter(spread, shares)
     _finish(devices)
-    return torch.stack([rows.to(parts.device) for rows in kept])
+    return torch.stack([rows.to(parts.device) for rows in shares])
 
 
 def allreduce(parts: torch.Tensor, *, oneshot: bool) -> torch.Tensor:

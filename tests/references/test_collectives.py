@@ -31,7 +31,7 @@ from generator.running.harness import (
     main,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
@@ -119,7 +119,10 @@ def cases(definition: Definition) -> list[Case]:
         Case("zero-rows", "small", rows(5), {"zero_rows": 2}),
         Case("ranks-cancel", "small", rows(4), {"common": 1.0}),
         Case("batch", "medium", rows(19 if parts else 67)),
-        *([] if parts else [past_limits("num_tokens", 8_219)]),
+        # slices along the tokens of a rank are no slices along all tokens: none repeats
+        Case("past-limits", LIMITS, rows(521))
+        if parts
+        else past_limits("num_tokens", 8_219),
         Case("long-batch", "large", rows(512 if parts else 4096)),
     ]
 

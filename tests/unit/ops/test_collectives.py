@@ -56,8 +56,8 @@ def on_cpu(monkeypatch):
         for whole in wholes:
             whole.copy_(torch.stack([*shards]))
 
-    def reduce_scatter(parts, kept):
-        for rank, rows in enumerate(kept):
+    def reduce_scatter(parts, shares):
+        for rank, rows in enumerate(shares):
             rows.copy_(sum(part.chunk(len(parts))[rank] for part in parts))
 
     module = ModuleType("flashinfer.comm")

@@ -131,16 +131,16 @@ _CONSTRAINTS = {
 
 
 def _tokens(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
-    """Return as many tokens as the captured product had rows, filled up for parts."""
-    rows, ranks = captured.axes["M"], spec.const("world_size")
+    """Return as many tokens as the captured product had rows, of each rank in parts."""
+    rows = captured.axes["M"]
     if "tokens_per_rank" not in spec.axes:
         return Structure({"num_tokens": rows})
-    share = -(-rows // ranks)
-    return Structure({"num_tokens": ranks * share, "tokens_per_rank": share})
+    axes = {"num_tokens": spec.const("world_size") * rows, "tokens_per_rank": rows}
+    return Structure(axes)
 
 
 def _fits(spec: Spec, captured: CapturedWorkload) -> bool:
     """Return whether a float32 copy of what all ranks have fits in memory."""
     ranks = 1 if "shard_size" in spec.axes else spec.const("world_size")
-    rows = captured.axes["M"] + ranks
+    rows = captured.axes["M"] * (ranks if "tokens_per_rank" in spec.axes else 1)
     return 4 * rows * ranks * spec.const("hidden_size") <= MEMORY_LIMIT
