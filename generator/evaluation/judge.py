@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from generator.evaluation.rounds import (
 from generator.evaluation.session import CallAnswer
 from generator.evaluation.solution_tolerance import (
     REFERENCE,
+    doubled,
     solution_tolerance,
     whose_tolerance,
 )
@@ -42,7 +43,7 @@ from kernel_judge.checks.related import related_calls
 from kernel_judge.comparison.compare import ERROR, Comparison, compare
 from kernel_judge.comparison.described import described
 from kernel_judge.comparison.policy import Question
-from kernel_judge.comparison.tolerance import Tolerance, looser
+from kernel_judge.comparison.tolerance import looser
 from kernel_judge.inputs.memory import available_bytes
 from kernel_judge.inputs.trial import same_bits
 from kernel_judge.relation import Claim
@@ -227,7 +228,7 @@ class Judge:
         names = [*one.subject.interface.output_specs, *one.filled]
         errors = {"max_abs": 0.0, "max_rel": 0.0, "nmse": 0.0}
         findings, wrong = [], {}
-        for output, a, e in zip(names, actual, one.expected, strict=True):
+        for output, a, e in self.defined(one, names, actual):
             result = self._verdict(one, output, a, e)
             if result.metrics is not None:
                 errors = {
@@ -258,6 +259,12 @@ class Judge:
             raise refused
         self._earlier[_shapes(actual)] = (id(one), actual)
         return errors
+
+    def defined(
+        self, one: Round, names: Sequence[str], actual: tuple[Any, ...]
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield what is held to an answer: name, actual and expected of each output."""
+        yield from zip(names, actual, one.expected, strict=True)
 
     def _verdict(
         self, one: Round, output: str, actual: Any, expected: Any
@@ -339,10 +346,10 @@ class Judge:
             allowed = solution_tolerance(
                 one.subject, claim.output, one.source, one.case
             )
-            bound = looser(bound, _doubled(allowed))
+            bound = looser(bound, doubled(allowed))
         else:
             # computed from several outputs, each of which a kernel rounds as a reference does
-            bound = _doubled(bound)
+            bound = doubled(bound)
         actual, expected = self._near(claim.actual, claim.expected)
         return compare(actual, expected, bound, same_dtype=False)
 
@@ -379,17 +386,3 @@ def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
 
 def _shapes(values: Sequence[Any]) -> str:
     return repr([getattr(value, "shape", None) for value in values])
-
-
-def _doubled(tolerance: Tolerance) -> Tolerance:
-    nmse = None if tolerance.nmse is None else 4.0 * tolerance.nmse
-    return Tolerance(
-        2.0 * tolerance.rtol,
-        2.0 * tolerance.atol,
-        nmse,
-        max(0.0, 2.0 * tolerance.hit_ratio - 1.0),
-        None if tolerance.cosine is None else 2.0 * tolerance.cosine - 1.0,
-        None
-        if tolerance.norm_ratio is None
-        else (tolerance.norm_ratio[0] ** 2, tolerance.norm_ratio[1] ** 2),
-    )

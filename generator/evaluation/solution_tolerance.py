@@ -48,6 +48,21 @@ def whose_tolerance(subject: Subject, output: str, case: Case) -> str:
     return whose
 
 
+def doubled(tolerance: Tolerance) -> Tolerance:
+    """Return the bounds between two sides that are each as far off as `tolerance`."""
+    nmse = None if tolerance.nmse is None else 4.0 * tolerance.nmse
+    return Tolerance(
+        2.0 * tolerance.rtol,
+        2.0 * tolerance.atol,
+        nmse,
+        max(0.0, 2.0 * tolerance.hit_ratio - 1.0),
+        None if tolerance.cosine is None else 2.0 * tolerance.cosine - 1.0,
+        None
+        if tolerance.norm_ratio is None
+        else (tolerance.norm_ratio[0] ** 2, tolerance.norm_ratio[1] ** 2),
+    )
+
+
 def _inverted(tolerance: Tolerance) -> Tolerance:
     """Invert the bounds of a norm's ratio: tests divide the reference's by the kernel's.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ import torch
 
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.rival import kernels
+from generator.evaluation.lengths import sizes_of
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
+from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.trial import as_tuple
 
 _FOLDER = Path(__file__).parents[1]
@@ -44,13 +46,15 @@ def adapted(
     """Return a kernel that returns the outputs alone, and fills inputs in place.
 
     An output that lies in an input, as of a fused addition and norm, is copied, and that
-    input is as it was again: the definition has both apart.
+    input is as it was again: the definition has both apart. An output that the kernel
+    does not give is zeros, which nothing is held to.
     """
     definition, _ = load_file(root, file)
     assert definition is not None
     subject = subject_of(definition)
     names = list(subject.interface.input_specs)
-    count = len(subject.interface.output_specs)
+    specs = list(subject.interface.output_specs.values())
+    count = len(specs)
     # the inputs in which outputs lie: known once it was called
     known: list[str] | None = None
 
@@ -64,20 +68,34 @@ def adapted(
         for name, value in zip(filled, returned[count:], strict=True):
             if value is not inputs[name]:
                 inputs[name].copy_(value)
+        # a view of one row may be what a copy of several is not
         overlaps = [
-            {n for n in before if _overlap(inputs[n], value)}
+            {n for n in tensors if _overlap(inputs[n], value)}
             for value in returned[:count]
         ]
-        known = [n for n in before if any(n in inside for inside in overlaps)]
         outputs = tuple(
             value.clone() if inside else value
             for value, inside in zip(returned[:count], overlaps, strict=True)
         )
+        inside = set().union(*overlaps, known or ())
+        known = [n for n in tensors if n in inside]
         for name in known:
-            inputs[name].copy_(before[name])
+            if name in before:
+                inputs[name].copy_(before[name])
+        sizes = sizes_of(subject.interface, subject.definition.axes, inputs)
+        outputs = tuple(
+            _zeros(spec, sizes, given) if value is None else value
+            for value, spec in zip(outputs, specs, strict=True)
+        )
         return outputs[0] if count == 1 else outputs
 
     return run
+
+
+def _zeros(spec: Any, sizes: Mapping[str, int], given: Sequence[Any]) -> torch.Tensor:
+    """Return zeros of an output's shape where the arguments are."""
+    device = next(value.device for value in given if _is_tensor(value))
+    return torch.zeros(shape_of(spec, sizes), dtype=dtype_of(spec.dtype), device=device)
 
 
 def _is_tensor(value: Any) -> bool:

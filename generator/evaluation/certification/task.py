@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from generator.dataset.paths import DatasetFile
+from generator.evaluation.certification.judging import KernelJudge
 from generator.evaluation.certification.process import kernel_session
 from generator.evaluation.conditions.ask import ask
 from generator.evaluation.conditions.asking import Asking, ConditionSkipped
@@ -25,6 +26,8 @@ from generator.execution.gpus import bind
 from generator.execution.outcome import CannotRun
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
+from kernel_judge.checks.available import source_name
+from kernel_judge.definition import Backend
 from kernel_judge.providers import backend_obstacle, version
 from kernel_judge.subject import Subject
 
@@ -39,9 +42,10 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         bind(free_gpu(task["gpus"]))
     device = torch.device(task["device"])
     found: dict[str, Any] = {}
-    for provider, kernel in callable_kernels(
+    for provider, backend in callable_kernels(
         subject_of(definition), task["providers"], device
     ):
+        kernel = source_name(provider, backend)
         link.at(kernel, within=3600.0)
         how = {"root": str(root), "file": task["file"]}
         how |= {"provider": provider, "kernel": kernel}
@@ -54,7 +58,9 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             found[kernel] = _all(task["conditions"], refused.reason)
             continue
         about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
-        found[kernel] = _conditions(Asking(session, *about), task["conditions"])
+        judges = partial(KernelJudge, lacks=backend.lacks)
+        asking = Asking(session, *about, judges=judges)
+        found[kernel] = _conditions(asking, task["conditions"])
         found[kernel]["versions"] = {
             "torch": str(torch.__version__),
             provider: version(provider),
@@ -65,10 +71,10 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
 
 def callable_kernels(
     subject: Subject, providers: list[str], device: torch.device
-) -> list[tuple[str, str]]:
-    """Return provider and name of the kernels that can be called here."""
+) -> list[tuple[str, Backend]]:
+    """Return the kernels that can be called here, each with its provider."""
     return [
-        (provider, f"{provider}/{backend.name}" if backend.name else provider)
+        (provider, backend)
         for provider in providers
         for backend in subject.backends(provider)
         if subject.why_unresolved(provider) is None

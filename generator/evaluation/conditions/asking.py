@@ -32,7 +32,8 @@ class Asking:
     """Ask one solution under conditions.
 
     `reopened` returns a session in which the solution is built anew: a call may have
-    ended the last one. `secret` seeds values and choices.
+    ended the last one. `secret` seeds values and choices. `judges` makes what compares
+    its answers.
     """
 
     session: Session
@@ -42,6 +43,7 @@ class Asking:
     secret: int
     reopened: Callable[[], Session]
     soak_seconds: float
+    judges: Callable[..., Judge] = Judge
     draw: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +53,7 @@ class Asking:
     def judge(self) -> Judge:
         """Return what compares the answers of the session."""
         about = (self.session, self.asked, self.device, self.passes_outputs)
-        return Judge(*about, self.draw.randrange(_SEEDS))
+        return self.judges(*about, self.draw.randrange(_SEEDS))
 
     def called(
         self,

@@ -30,7 +30,8 @@ def kernels(root: str, file: Any, providers: list[str], device: str) -> dict[str
     def fails(a: Any, b: Any) -> Any:
         raise RuntimeError("no kernel image")
 
-    return {"right": right, "by batch": by_batch, "wrong": wrong, "fails": fails}
+    named = {"right": right, "by batch": by_batch, "wrong": wrong, "fails": fails}
+    return {f"pytorch/{name}": call for name, call in named.items()}
 
 
 if __name__ == "__main__":

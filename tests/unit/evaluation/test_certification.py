@@ -13,6 +13,7 @@ import torch
 
 from generator.dataset.paths import CONDITIONS_KEPT, discover_definitions
 from generator.evaluation.certification import process, task
+from generator.evaluation.certification.judging import KernelJudge
 from generator.evaluation.certification.kernel import adapted
 from generator.evaluation.certification.report import certificate
 from generator.evaluation.certification.result import (
@@ -22,11 +23,15 @@ from generator.evaluation.certification.result import (
     read_lines,
     record,
 )
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import rounds_of
+from generator.evaluation.verdict import Refused
 from generator.problems import Failure
 from generator.reports import printed
 from generator.rules.basis import basis_in
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
+from kernel_judge.definition import Backend
 from kernel_judge.inputs.trial import as_tuple, same_bits
 from tests.builders import ROOT, resized_json, write_dataset
 
@@ -47,7 +52,9 @@ def root(tmp_path: Path) -> Path:
 def asked(root: Path, conditions: list[str], monkeypatch, name: str) -> dict[str, Any]:
     (file,) = discover_definitions(root).files
     monkeypatch.setattr(process, "_MODULE", "tests.unit.evaluation.cpu_kernel")
-    monkeypatch.setattr(task, "callable_kernels", lambda *given: [("pytorch", name)])
+    monkeypatch.setattr(
+        task, "callable_kernels", lambda *given: [("pytorch", Backend(name))]
+    )
     found = task.certify(
         {
             "file": asdict(file),
@@ -62,7 +69,7 @@ def asked(root: Path, conditions: list[str], monkeypatch, name: str) -> dict[str
         },
         Quiet(),
     )
-    return found["kernels"][name]
+    return found["kernels"][f"pytorch/{name}"]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +137,60 @@ def test_output_that_is_an_input_is_a_copy_and_the_input_is_as_it_was(calls):
         assert same_bits(wide, before)
         wide.fill_(7.0)
         assert all(map(same_bits, returned, expected)), "an output lies in an input"
+
+
+def test_view_of_one_row_is_copied_as_copies_of_several_are():
+    file = next(
+        f for f in discover_definitions(ROOT).files if f.name == "heads_first_h64_d128"
+    )
+    run = adapted(ROOT, file, lambda x: x.transpose(0, 1).contiguous())
+    for rows in (3, 1):
+        given = torch.arange(rows * 64 * 128).reshape(rows, 64, 128).bfloat16()
+        expected = given.transpose(0, 1).clone()
+        (returned,) = as_tuple(run(given))
+        given.fill_(7.0)
+        assert same_bits(returned, expected), rows
+
+
+def test_output_that_a_kernel_lacks_is_zeros_and_nothing_is_held_to_it():
+    name = "cross_entropy_v50257"
+    file = next(f for f in discover_definitions(ROOT).files if f.name == name)
+    definition, _ = load_file(ROOT, file)
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 4)
+    one = next(of[0] for _, of in asked.rounds if all(of[0].case.axes.values()))
+    losses, *others = one.expected
+    run = adapted(ROOT, file, lambda *given: (losses, *(None for _ in others)))
+    returned = as_tuple(run(*one.inputs.values()))
+    assert [v.shape for v in returned] == [v.shape for v in one.expected]
+    about = (None, asked, torch.device("cpu"), False, 4)
+    names = list(one.subject.interface.output_specs)
+    KernelJudge(*about, lacks=tuple(names[1:])).compared("", one, returned)
+    with pytest.raises(Refused, match=names[1]):
+        KernelJudge(*about).compared("", one, returned)
+    wrong = (losses + 1.0, *returned[1:])
+    with pytest.raises(Refused, match=names[0]):
+        KernelJudge(*about, lacks=tuple(names[1:])).compared("", one, wrong)
+
+
+def test_rows_that_no_kernel_defines_are_held_to_solutions_alone():
+    name = "mla_ragged_prefill_causal_h8_qk192_vo128"
+    file = next(f for f in discover_definitions(ROOT).files if f.name == name)
+    definition, _ = load_file(ROOT, file)
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 4)
+    rows_of = subject_of(definition).op.defined_rows
+    one = next(of[0] for name, of in asked.rounds if name == "more-queries-than-keys")
+    rows = rows_of(one.trial.definition, one.trial.inputs)
+    assert 0 < int(rows.sum()) < len(rows)
+    output, *others = one.expected
+    wrong = output.clone()
+    wrong[~rows] = 50.0
+    about = (None, asked, torch.device("cpu"), False, 4)
+    KernelJudge(*about).compared("", one, (wrong, *others))
+    with pytest.raises(Refused):
+        Judge(*about).compared("", one, (wrong, *others))
+    wrong[rows] += 1.0
+    with pytest.raises(Refused):
+        KernelJudge(*about).compared("", one, (wrong, *others))
 
 
 def certified(root: Path, **kernels: dict[str, Any]) -> Certified:

@@ -1,0 +1,35 @@
+"""Judge a production kernel by what the tests hold it to, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import Round
+from kernel_judge.checks.rows import keep_rows, leading_axis
+
+
+@dataclass(kw_only=True)
+class KernelJudge(Judge):
+    """Judge a kernel on the rows that kernels define; `lacks` are outputs it doesn't give.
+
+    A solution has to give all of them: it is held to the definition.
+    """
+
+    lacks: tuple[str, ...] = ()
+
+    def defined(
+        self, one: Round, names: Sequence[str], actual: tuple[Any, ...]
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield name, actual and expected of each output that it gives."""
+        specs, of_op = one.subject.specs, one.subject.op.defined_rows
+        rows = None if of_op is None else of_op(one.trial.definition, one.trial.inputs)
+        axis = leading_axis(specs[names[0]])
+        for name, a, e in super().defined(one, names, actual):
+            if name in self.lacks:
+                continue
+            if rows is not None and leading_axis(specs[name]) == axis:
+                a, e = keep_rows(a, rows), keep_rows(e, rows)
+            yield name, a, e
