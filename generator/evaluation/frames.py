@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 _LENGTH = struct.Struct("<Q")
-_MOST_BYTES = 1 << 24
+MOST_BYTES = 1 << 24
+"""Of a frame: a question may hold all sources of a solution."""
 
 Frame = dict[str, Any]
 
@@ -31,9 +32,11 @@ def send(channel: socket.socket, frame: Frame, files: Sequence[int] = ()) -> Non
 
 
 def receive(
-    channel: socket.socket, until: float | None = None
+    channel: socket.socket, until: float | None = None, most: int = MOST_BYTES
 ) -> tuple[Frame, list[int]]:
-    """Return the next frame and its descriptors, by a time of the monotonic clock.
+    """Return the next frame of at most that many bytes, and its descriptors.
+
+    `until` is a time of the monotonic clock.
 
     Raises EOFError, Garbled, and TimeoutError where it is not whole by then.
     """
@@ -53,7 +56,7 @@ def receive(
         return data
 
     (length,) = _LENGTH.unpack(exactly(_LENGTH.size))
-    if length > _MOST_BYTES:
+    if length > most:
         raise Garbled("a frame that is too long")
     try:
         frame = json.loads(exactly(length))

@@ -42,7 +42,7 @@ class Keeper:
         if answer["moving"]:
             thread = answer["moving"][0]
             why = f"a thread goes on after the answer and can't be stopped: {thread}"
-            raise Refused(REWARD_HACK, why)
+            raise Refused(REWARD_HACK, one_line(why))
         self._is_stopped, self._state = True, answer["state"]
 
     def check(self) -> None:
@@ -53,7 +53,7 @@ class Keeper:
                 why = (
                     f"a thread ran while its outputs were read: {' '.join(thread[:3])}"
                 )
-                raise Refused(REWARD_HACK, why)
+                raise Refused(REWARD_HACK, one_line(why))
 
     def go(self) -> None:
         """Let all processes continue."""

@@ -76,6 +76,8 @@ def _keep(how: Mapping[str, Any], files: Sequence[int], device: str) -> None:
     try:
         namespaces: Any = importlib.import_module("namespaces")
         keeper = socket.socket(fileno=files[0])
+        # one that is handled would reach it, the first process, from inside as well
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         try:
             namespaces.enter(how)
             namespaces.hide(hidden=True)
@@ -97,6 +99,7 @@ def _forked(how: Mapping[str, Any], files: Sequence[int], device: str) -> int:
         return pid
     try:
         os.close(files[0])
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         namespaces: Any = importlib.import_module("namespaces")
         calling: Any = importlib.import_module("calling")
         namespaces.hide(hidden=False)
@@ -120,6 +123,8 @@ class _Keeper:
 
     def serve(self) -> None:
         """Answer the judge until it closes the channel: all processes end then."""
+        if not self._threads():
+            raise OSError("/proc shows no thread of it")
         self._frames.send(self._channel, {"ready": True})
         while True:
             frame, _ = self._frames.receive(self._channel)
@@ -173,7 +178,8 @@ class _Keeper:
             with suppress(OSError):
                 for thread in os.listdir(f"/proc/{pid}/task"):
                     with suppress(OSError):
-                        found.append(_thread(pid, thread))
+                        at = f"{pid}/{thread}"
+                        found.append((at, *thread_in(f"/proc/{pid}/task/{thread}")))
         return sorted(found)
 
     def _used(self) -> dict[str, int]:
@@ -220,15 +226,22 @@ class _Keeper:
             os.kill(-1, number)
 
 
-def _thread(pid: str, thread: str) -> Thread:
-    """Return what /proc has of a thread. Raises OSError."""
-    with open(f"/proc/{pid}/task/{thread}/stat", "rb", 0) as file:
+def thread_in(folder: str) -> tuple[str, str, str]:
+    """Return a thread's name, its state, and how often it ran. Raises OSError.
+
+    Where the kernel does not count that, its time on processors stands for it.
+    """
+    with open(f"{folder}/stat", "rb", 0) as file:
         text = file.read(1024)
-    name = text[text.index(b"(") + 1 : text.rindex(b")")]
-    state = text[text.rindex(b")") + 2 :].split()[0].decode()
-    with open(f"/proc/{pid}/task/{thread}/schedstat", "rb", 0) as file:
-        ran = file.read(200).decode().split()[-1]
-    return f"{pid}/{thread}", name.decode("ascii", "replace"), state, ran
+    name = text[text.index(b"(") + 1 : text.rindex(b")")].decode("ascii", "replace")
+    state, *others = text[text.rindex(b")") + 2 :].decode().split()
+    try:
+        with open(f"{folder}/schedstat", "rb", 0) as file:
+            ran = file.read(200).decode().split()[-1]
+    except FileNotFoundError:
+        # fields 14 and 15, where the state is the third
+        ran = " ".join(others[10:12])
+    return name, state, ran
 
 
 if __name__ == "__main__":

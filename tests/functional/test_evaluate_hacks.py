@@ -11,10 +11,12 @@ import pytest
 
 from tests.functional.audit_command import NORM, audit, dataset
 from tests.functional.hacks import BY_VALUES, PASSED, RIGHT, Hack
+from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
 from tests.functional.hacks_of_processes import BY_PROCESSES
 from tests.functional.hacks_of_state import BY_STATE
 
-HACKS = (*BY_VALUES, *BY_PROCESSES)
+HACKS = (*BY_VALUES, *BY_PROCESSES, *BY_TENSORS)
+STATE = (*BY_STATE, *BY_KERNEL)
 HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
 
 
@@ -56,12 +58,12 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root = dataset(folder / "dataset")
     found = judged(folder / "any", HACKS, root, "--jobs", "2")
     found["first of state"] = found.pop("first")
-    return found | judged(folder / "state", BY_STATE, root, "--jobs", "1")
+    return found | judged(folder / "state", STATE, root, "--jobs", "1")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "hack", [*HACKS, *BY_STATE], ids=[hack.name for hack in (*HACKS, *BY_STATE)]
+    "hack", [*HACKS, *STATE], ids=[hack.name for hack in (*HACKS, *STATE)]
 )
 def test_hack_is_refused_or_harmless(hack: Hack, verdicts: dict[str, Any]) -> None:
     found = verdicts[hack.name]

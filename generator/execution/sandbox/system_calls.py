@@ -32,9 +32,12 @@ _REFUSED = """
 
 _ABSENT = [
     *("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"),
-    "memfd_create",
+    *("io_setup", "memfd_create"),
 ]
-"""Answered with ENOSYS: programs then use an older call, which can be checked, or a file."""
+"""Answered with ENOSYS: programs then use an older call, which can be checked, or a file.
+
+What the kernel does for a process while that is stopped would be work after the answer.
+"""
 
 _SIGNAL_AT = {
     **dict.fromkeys(("kill", "tkill", "rt_sigqueueinfo", "pidfd_send_signal"), 1),
@@ -98,6 +101,9 @@ def filter_of_calls(*, devices: bool) -> bytes:
     for name, at in _SIGNAL_AT.items():
         rules.append((name, [masked(at, _INT, signal.SIGCONT)]))
     rules += [(name, [seccomp.Arg(0, seccomp.EQ, 1)]) for name in _OF_FIRST]
+    # of one process, which is not the first; a group or a user has the first as well
+    rules.append(("setpriority", [seccomp.Arg(0, seccomp.NE, os.PRIO_PROCESS)]))
+    rules.append(("setpriority", [seccomp.Arg(1, seccomp.EQ, 1)]))
     rules.append(("fcntl", [masked(1, _INT, _SET_SIGNAL)]))
     if not devices:
         flags = masked(3, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)
