@@ -30,8 +30,14 @@ class Stream:
 
     def integers(self, low: int, high: int, count: int) -> list[int]:
         """Return `count` integers in low … high - 1."""
-        raw = self._bits.random_raw(count)
-        return [low + int(value) % (high - low) for value in np.atleast_1d(raw)]
+        drawn: list[int] = self.integer_tensor(low, high, count).tolist()
+        return drawn
+
+    def integer_tensor(self, low: int, high: int, count: int) -> torch.Tensor:
+        """Return integers in low … high - 1: int64 [count], those of `integers`."""
+        raw = np.atleast_1d(self._bits.random_raw(count))
+        drawn = (raw % np.uint64(high - low)).astype(np.int64) + low
+        return torch.from_numpy(drawn)
 
     def permutation(self, count: int) -> torch.Tensor:
         """Return 0 … count - 1 in random order: int64 [count]."""

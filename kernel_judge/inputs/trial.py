@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -245,7 +245,20 @@ def _untouched(value: Any, given: Any) -> bool:
 
 def seed(value: int) -> None:
     """Seed torch's generators, for references and kernels that draw samples."""
-    torch.manual_seed(value)
+    if _has_accelerator():
+        torch.manual_seed(value)
+    else:
+        # for a device that is not there that takes two milliseconds, and memory
+        torch.default_generator.manual_seed(value)
+
+
+@cache
+def _has_accelerator() -> bool:
+    return (
+        torch.cuda.is_available()
+        or torch.xpu.is_available()
+        or torch.backends.mps.is_available()
+    )
 
 
 def join(

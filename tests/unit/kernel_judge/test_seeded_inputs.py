@@ -138,3 +138,10 @@ def test_integers_stay_in_their_range_and_reach_its_ends():
     assert set(drawn) == {3, 4, 5, 6}
     assert Stream("a").integers(0, 10, 0) == []
     assert len(Stream("a").integers(0, 10, 1)) == 1
+
+
+def test_a_tensor_of_integers_has_the_same_ones():
+    for low, high, count in ((-5, 9, 40), (0, 2**40, 3), (2, 3, 1), (0, 10, 0)):
+        drawn = Stream("a").integer_tensor(low, high, count)
+        assert drawn.dtype == torch.int64
+        assert drawn.tolist() == Stream("a").integers(low, high, count)

@@ -10,7 +10,7 @@ import torch
 from kernel_judge.definition import Case, Definition, Interface
 from kernel_judge.inputs.lazy_weights import Tiled, base_length
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.inputs.trial import Trial, as_tuple, same_bits
+from kernel_judge.inputs.trial import Trial, as_tuple, same_bits, seed
 from kernel_judge.reference import load_reference
 from tests.builders import CPU, skip_reason
 
@@ -192,3 +192,12 @@ def test_torch_is_seeded_before_each_first_call_and_otherwise_where_inputs_shift
     assert torch.equal(other.outputs[0], other.repeat()[0])
     assert not torch.equal(usual.outputs[0], other.outputs[0])
     assert not torch.equal(usual.joined_outputs(2)[0], other.joined_outputs(2)[0])
+
+
+def test_a_seed_draws_what_torch_s_own_does_and_leaves_nothing_for_a_gpu():
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    waiting = len(torch.cuda._queued_calls)
+    seed(7)
+    assert same_bits(torch.rand(3), expected)
+    assert torch.cuda.is_available() or len(torch.cuda._queued_calls) == waiting

@@ -30,6 +30,5 @@ def swizzled(scale: torch.Tensor) -> torch.Tensor:
 
 def random_bytes(stream: Stream, rows: int, columns: int) -> torch.Tensor:
     """Return int8 [rows, columns] of random bits: row r is a window from 7·r on."""
-    drawn = stream.integers(-128, 128, 7 * (rows - 1) + columns)
-    base = torch.tensor(drawn, dtype=torch.int8)
+    base = stream.integer_tensor(-128, 128, 7 * (rows - 1) + columns).to(torch.int8)
     return base.as_strided((rows, columns), (7, 1)).contiguous()
