@@ -41,7 +41,7 @@ audited first. A result for another text of a definition than it has now is not 
 
 
 @dataclass
-class Limits:
+class OpTypeLimits:
     """What an op_type's cases of the size `limits` have, and what became of its defects."""
 
     names: list[str] = field(default_factory=list)
@@ -58,14 +58,16 @@ class Limits:
 def limits_page(root: Path) -> str:
     """Return the page in Markdown. Raises Failure where limits.json can't be read."""
     audits = read_audits(root, LIMITS_KEPT) or {}
-    by_type: dict[str, Limits] = {}
+    by_type: dict[str, OpTypeLimits] = {}
     for definition in load_definitions(root).definitions:
-        known = by_type.setdefault(definition.op_type, Limits())
+        known = by_type.setdefault(definition.op_type, OpTypeLimits())
         _add(known, definition, audits.get(definition.name))
     return "".join(printed(_report(by_type), "markdown"))
 
 
-def _add(known: Limits, definition: LoadedDefinition, audit: Audited | None) -> None:
+def _add(
+    known: OpTypeLimits, definition: LoadedDefinition, audit: Audited | None
+) -> None:
     """Add one definition's cases, and its audit where that is of its text."""
     known.names.append(definition.name)
     # constants at the top are what differs between definitions of one text
@@ -87,7 +89,7 @@ def _add(known: Limits, definition: LoadedDefinition, audit: Audited | None) -> 
             known.axes[axis] = max(length, known.axes.get(axis, 0))
 
 
-def _report(by_type: Mapping[str, Limits]) -> Report:
+def _report(by_type: Mapping[str, OpTypeLimits]) -> Report:
     rows = [Row((op_type, *_counts([one]))) for op_type, one in by_type.items()]
     totals = ("all", *_counts(by_type.values()))
     rows.append(Row(totals))
@@ -131,7 +133,7 @@ def _report(by_type: Mapping[str, Limits]) -> Report:
 _AXES = _SIZES.split("|")[1]
 
 
-def _counts(every: Iterable[Limits]) -> tuple[str, ...]:
+def _counts(every: Iterable[OpTypeLimits]) -> tuple[str, ...]:
     ones = [*every]
     audits = [audit for one in ones for audit in one.audited]
     numbers = [
@@ -146,11 +148,11 @@ def _counts(every: Iterable[Limits]) -> tuple[str, ...]:
     return tuple(map(str, numbers))
 
 
-def _axes(one: Limits) -> str:
+def _axes(one: OpTypeLimits) -> str:
     return ", ".join(f"{axis} {length:,}" for axis, length in one.axes.items())
 
 
-def _beyond(op_type: str, one: Limits) -> Iterator[tuple[str, ...]]:
+def _beyond(op_type: str, one: OpTypeLimits) -> Iterator[tuple[str, ...]]:
     for case in dict.fromkeys(name for _, name, _ in one.beyond):
         sizes = [size for _, name, size in one.beyond if name == case]
         yield op_type, case, str(len(sizes)), str(round(max(sizes)))
