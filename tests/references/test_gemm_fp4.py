@@ -139,12 +139,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 def _exponents(stream: Stream, rows: int, blocks: int, middle: int) -> torch.Tensor:
     """Return bytes of powers of two around one, two down and one up."""
-    drawn = torch.tensor(stream.integers(middle - 2, middle + 2, rows * blocks))
+    drawn = stream.integer_tensor(middle - 2, middle + 2, rows * blocks)
     return drawn.to(torch.uint8).view(torch.int8).view(rows, blocks)
 
 
 def _scales(stream: Stream, rows: int, blocks: int) -> torch.Tensor:
-    drawn = torch.tensor(stream.integers(0, 2**16, rows * blocks)).float() / 2**16
+    drawn = stream.integer_tensor(0, 2**16, rows * blocks).float() / 2**16
     return (_LEAST + (_MOST - _LEAST) * drawn).view(rows, blocks)
 
 

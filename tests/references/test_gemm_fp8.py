@@ -149,7 +149,7 @@ def _scales(
     far apart as many.
     """
     count = shape[0] * shape[1]
-    drawn = torch.tensor(stream.integers(0, 2**24, count)).double() / 2**24
+    drawn = stream.integer_tensor(0, 2**24, count).double() / 2**24
     scales = (1.0 + 3.0 * drawn) * (size / _SCALE_RMS)
     if exponents > 1:
         steps = torch.linspace(0.0, exponents - 1.0, count, dtype=torch.float64).round()

@@ -93,14 +93,14 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     groups = k // _GROUP
     unit = 1.0 / (_SPREAD * math.sqrt(k) * 2.1)
     factor = 2.0**-14 / (4.0 * unit) if case.params.get("least") else 1.0
-    drawn = stream.child("scales").integers(0, 2**16, groups * n)
-    scales = (1.0 + torch.tensor(drawn).float().view(groups, n) / 2**15) * unit * factor
+    drawn = stream.child("scales").integer_tensor(0, 2**16, groups * n)
+    scales = (1.0 + drawn.float().view(groups, n) / 2**15) * unit * factor
     words = stream.child("qweight")
     if "codes" in definition.interface.inputs:
         packed = random_words(words, n, k // 8).view(torch.int8)
         # zeros of PyTorch's layout are values, of up to eight scales
-        places = stream.child("zeros").integers(0, 16, groups * n)
-        zeros = (8.0 - torch.tensor(places).float().view(groups, n)) * scales
+        places = stream.child("zeros").integer_tensor(0, 16, groups * n)
+        zeros = (8.0 - places.float().view(groups, n)) * scales
         return {
             "x": stream.child("x").values((m, k), 1.0 / factor, torch.bfloat16),
             "codes": packed,

@@ -155,7 +155,7 @@ def _codes(values: torch.Tensor, kind: str) -> torch.Tensor:
 
 def _scales(stream: Stream, count: int, size: float) -> torch.Tensor:
     """Return float32 [count] of RMS `size`, the largest four times the least."""
-    drawn = torch.tensor(stream.integers(0, 2**24, count)).double() / 2**24
+    drawn = stream.integer_tensor(0, 2**24, count).double() / 2**24
     return ((1.0 + 3.0 * drawn) * (size / math.sqrt(7.0))).float()
 
 

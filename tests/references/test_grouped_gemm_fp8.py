@@ -138,7 +138,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 def _scales(stream: Stream, count: int, size: float) -> torch.Tensor:
     """Return float32 [count] of RMS `size`, the largest four times the least."""
-    drawn = torch.tensor(stream.integers(0, 2**24, count)).double() / 2**24
+    drawn = stream.integer_tensor(0, 2**24, count).double() / 2**24
     return ((1.0 + 3.0 * drawn) * (size / _SCALE_RMS)).float()
 
 
