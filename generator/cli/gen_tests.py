@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from generator.cli.output import (
     progress,
     run_and_exit,
     say,
+    seek_cycles_rarely,
     status_of,
     write_json,
     write_lines,
@@ -144,8 +144,7 @@ def _list(dataset: Dataset, as_json: bool) -> int:
 
 def main() -> None:
     """Run the command and exit."""
-    # syntax trees and texts have no cycles: to look for some takes a third of a rendering
-    gc.disable()
+    seek_cycles_rarely()
     run_and_exit(cli, "gen-tests")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -198,12 +199,17 @@ def end_in_order() -> None:
 
 def run_and_exit(command: click.Command, program: str) -> None:
     """Run a command and exit with its status."""
-    status = run(command, program)
-    # the process ends: a last search for cycles would walk everything that is there;
-    # DuckDB's binding reports on stderr, as leaks, what is left without that search
-    if "duckdb" not in sys.modules:
-        gc.freeze()
-    sys.exit(status)
+    sys.exit(run(command, program))
+
+
+def seek_cycles_rarely() -> None:
+    """Let this process look for cycles of objects rarely, and not at its end.
+
+    For commands that read or make a whole dataset: JSON values, syntax trees and texts
+    have no cycles, and to look for some takes up to a third of the time.
+    """
+    gc.set_threshold(200_000, 20, 100)
+    atexit.register(gc.freeze)
 
 
 def require_modules(who: str, modules: Iterable[str]) -> None:

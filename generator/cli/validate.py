@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from generator.cli import options
 from generator.cli.choose import Choice, prefix_of
-from generator.cli.output import progress, say, show
+from generator.cli.output import progress, say, seek_cycles_rarely, show
 from generator.problems import Failure
 from generator.problems.messages import plural
 
@@ -50,6 +50,7 @@ def validate(
     These are workloads, solutions, traces, tensors, recordings and evidence. Without --execute, no code of the dataset runs.
     """
     options.only_with("--execute", "--trust", "--workloads")
+    seek_cycles_rarely()
     from generator import api
     from generator.validation.validate import validation_report
 
