@@ -33,7 +33,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -198,11 +197,6 @@ def _sigmoid(x: torch.Tensor) -> torch.Tensor:
     return torch.exp(-torch.logaddexp(torch.zeros_like(x), -x))
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls on related rows."""
-    return activation_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the one CUDA kernel there is; none of squared ReLU and clipped SwiGLU."""
     if {"relu2", "oai", "limit"} & set(definition.constants):
@@ -271,7 +265,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=activation_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

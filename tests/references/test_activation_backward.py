@@ -31,7 +31,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -112,11 +111,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return grad
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between gradients of related rows."""
-    return gradient_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return PyTorch's kernel for the gradient of GELU."""
     return (Backend("gelu_backward"),) if "gelu" in definition.constants else ()
@@ -135,7 +129,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gradient_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

@@ -32,9 +32,8 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.definition import LIMITS, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -88,16 +87,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows_with_a_key(inputs)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls with other layouts and other chunks."""
-    return chunked_relations(definition)
-
-
-def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3, both generations of the prefill kernel."""
-    return prefill_backends(definition)
-
-
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
@@ -126,9 +115,9 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=chunked_relations,
     tolerances=TOLERANCES,
-    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+    kernels={"flashinfer": Kernel(prefill_backends, flashinfer_ground_truth)},
 )
 
 

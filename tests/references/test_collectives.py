@@ -34,7 +34,6 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -164,11 +163,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return total
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls on related ranks, rows and columns."""
-    return collective_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return both ways in which the sum moves data, one GPU a rank; it has no other."""
     if "reduced" not in definition.interface.outputs:
@@ -207,7 +201,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=collective_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

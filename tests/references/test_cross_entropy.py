@@ -30,7 +30,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -155,11 +154,6 @@ def _losses(
     return torch.stack(each), lse
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between losses of related rows."""
-    return loss_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return PyTorch's cross-entropy, which has no z-loss and gives no log-sum-exp."""
     limit = "PyTorch has no z-loss" if "z_loss" in definition.constants else ""
@@ -186,7 +180,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=loss_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

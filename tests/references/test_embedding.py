@@ -34,7 +34,6 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.lazy_weights import Tiled, base_length, fresh
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -112,11 +111,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return output
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls with related tokens and shards."""
-    return embedding_relations(definition)
-
-
 _LOOKED_UP = (
     "outputs rewritten: the adapter looks rows up by what the kernel masks, and scales "
     "and masks them"
@@ -175,7 +169,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=embedding_relations,
     tolerances=TOLERANCES,
     kernels={
         "sglang": Kernel(sglang_backends, sglang_ground_truth),

@@ -48,7 +48,6 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -276,11 +275,6 @@ def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
     return () if inputs.get(BUFFER) is None else (BUFFER,)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations of the definition's stage."""
-    return gdn_relations(definition)
-
-
 def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
     """Return a kernel's outputs, followed by the buffer if it is given."""
     return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
@@ -427,7 +421,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     filled_inputs=filled_inputs,
-    relations=relations,
+    relations=gdn_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

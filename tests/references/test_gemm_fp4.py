@@ -33,7 +33,6 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.moved import far_apart, with_factors
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -186,11 +185,6 @@ def _factors(definition: Definition, scale: torch.Tensor) -> torch.Tensor:
     return wide.flatten()[places(*scale.shape).to(scale.device)]
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for signs, factors, parts of K."""
-    return fp4_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return CUTLASS's kernel for scales in tiles, of compute capability 10 on."""
     if is_swizzled(definition):
@@ -215,7 +209,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=fp4_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

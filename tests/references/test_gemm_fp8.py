@@ -34,7 +34,6 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -174,11 +173,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return total
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between products of related matrices, shards among them."""
-    return gemm_fp8_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return DeepGEMM for blocks, which is Hopper's alone, cuBLASLt for tensors."""
     if "A" in definition.interface.inputs:
@@ -231,7 +225,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gemm_fp8_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

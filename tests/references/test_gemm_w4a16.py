@@ -35,7 +35,6 @@ from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -137,11 +136,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return x @ halves
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for groups in other orders, other rows, other scales."""
-    return w4a16_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernel of PyTorch's layout, none for others."""
     if "codes" in definition.interface.inputs:
@@ -198,7 +192,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=w4a16_relations,
     tolerances=TOLERANCES,
     kernels={
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),

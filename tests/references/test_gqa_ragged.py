@@ -31,9 +31,8 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.definition import Backend, Case, Definition, Interface
+from kernel_judge.definition import Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -67,16 +66,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows_with_a_key(inputs, variant=variant_of(definition))
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls with other layouts of the sequences."""
-    return attention_relations(definition)
-
-
-def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3, both generations of the prefill kernel."""
-    return prefill_backends(definition)
-
-
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
@@ -92,9 +81,9 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=attention_relations,
     tolerances=TOLERANCES,
-    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+    kernels={"flashinfer": Kernel(prefill_backends, flashinfer_ground_truth)},
 )
 
 

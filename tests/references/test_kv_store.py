@@ -34,7 +34,6 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -168,11 +167,6 @@ def _copied(cache: torch.Tensor, pairs: list[tuple[int, int]]) -> torch.Tensor:
     return torch.stack([cache[became.get(b, b)] for b in range(len(cache))])
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between stores in other orders and steps."""
-    return store_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's CUDA kernel for slots, and its Triton one for latents."""
     names = definition.interface.inputs
@@ -242,7 +236,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=store_relations,
     tolerances=TOLERANCES,
     kernels={
         "sglang": Kernel(sglang_backends, sglang_ground_truth),

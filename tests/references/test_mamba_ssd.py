@@ -30,7 +30,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -197,11 +196,6 @@ def oracle(
     return output, states
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between prefills of related sequences."""
-    return prefill_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's chunked Triton kernels."""
     return (Backend("triton", min_sm=80, needs=("triton",)),)
@@ -247,7 +241,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=prefill_relations,
     tolerances=TOLERANCES,
     kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
 )

@@ -50,7 +50,6 @@ from generator.running.harness import (
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -116,11 +115,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows_with_a_key(inputs, definition.axes["page_size"])
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls with other layouts of the sequences."""
-    return attention_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3, both generations of the MLA kernel.
 
@@ -165,7 +159,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=attention_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -40,7 +40,6 @@ from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -183,11 +182,6 @@ def _product(
     return y
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for other orders and for shards of experts and columns."""
-    return expert_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere."""
     wide = "inputs rewritten: weights are dequantised" if is_mxfp4(definition) else ""
@@ -217,7 +211,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     peak_bytes=peak_bytes,
-    relations=relations,
+    relations=expert_relations,
     tolerances=TOLERANCES,
     kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
 )

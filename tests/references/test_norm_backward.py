@@ -29,7 +29,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -129,11 +128,6 @@ def _has_bias(definition: Definition) -> bool:
     return "grad_bias" in definition.interface.outputs
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between gradients of related batches."""
-    return gradient_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return PyTorch's fused norm, forward and backward."""
     return (Backend("layer_norm" if _has_bias(definition) else "rms_norm"),)
@@ -158,7 +152,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gradient_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

@@ -32,7 +32,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -113,11 +112,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     return tuple(found)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between appends in other orders, layouts, steps and pages."""
-    return append_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel."""
     return (Backend(""),)
@@ -146,7 +140,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=append_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -32,7 +32,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -140,11 +139,6 @@ def _row(definition: Definition, row: torch.Tensor, setting: float) -> torch.Ten
     return kept / kept.sum()
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between rows and tokens in other orders, and scaled rows."""
-    return row_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel."""
     return (Backend(""),)
@@ -199,7 +193,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=row_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

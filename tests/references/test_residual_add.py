@@ -30,7 +30,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -92,11 +91,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return both.sum(dim=0)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between sums of related rows."""
-    return sum_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return PyTorch's elementwise kernel."""
     return (Backend("add"),)
@@ -113,7 +107,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=sum_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

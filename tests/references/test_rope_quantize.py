@@ -33,7 +33,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -151,11 +150,6 @@ def _appended(inputs: dict[str, Any], name: str, rows: torch.Tensor) -> torch.Te
     return cache
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls with other scales, turns and orders of rows."""
-    return quantised_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel of both styles."""
     return (Backend(""),)
@@ -201,7 +195,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=quantised_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

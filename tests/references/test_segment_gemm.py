@@ -31,7 +31,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
@@ -87,11 +86,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return total
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for segments in other orders and parts."""
-    return segment_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernels of both generations."""
     return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
@@ -119,7 +113,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=segment_relations,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )
 

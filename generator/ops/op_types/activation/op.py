@@ -16,7 +16,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _ALPHA, _OAI_LIMIT = 1.702, 7.0
@@ -178,11 +177,6 @@ def _sigmoid(x: torch.Tensor) -> torch.Tensor:
     return torch.exp(-torch.logaddexp(torch.zeros_like(x), -x))
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls on related rows."""
-    return activation_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the one CUDA kernel there is; none of squared ReLU and clipped SwiGLU."""
     if {"relu2", "oai", "limit"} & set(definition.constants):
@@ -251,7 +245,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=activation_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

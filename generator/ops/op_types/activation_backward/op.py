@@ -16,7 +16,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 
@@ -94,11 +93,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return grad
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between gradients of related rows."""
-    return gradient_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return PyTorch's kernel for the gradient of GELU."""
     return (Backend("gelu_backward"),) if "gelu" in definition.constants else ()
@@ -117,7 +111,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gradient_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

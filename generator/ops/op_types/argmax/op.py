@@ -14,7 +14,6 @@ from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = (Override("tokens", EXACT, "tokens are numbers, of which one is right"),)
@@ -78,11 +77,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return order.indices[:, 0]
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between rows and tokens in other orders."""
-    return argmax_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return PyTorch's reduction, which greedy sampling of engines calls."""
     return (Backend("argmax"),)
@@ -99,7 +93,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=argmax_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

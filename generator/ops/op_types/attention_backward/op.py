@@ -17,7 +17,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 GRADIENTS = ("grad_q", "grad_k", "grad_v")
@@ -101,11 +100,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
         return torch.autograd.grad(total, leaves)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between gradients of related batches."""
-    return gradient_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the backward pass of flash attention, which PyTorch has from SM80 on."""
     return (Backend("flash", min_sm=80),)
@@ -139,7 +133,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gradient_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

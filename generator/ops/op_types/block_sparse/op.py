@@ -23,7 +23,6 @@ from generator.ops.op_types.block_sparse.inputs import causal_blocks, sparse_inp
 from generator.ops.op_types.block_sparse.relations import sparse_relations
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=128, total=800)
@@ -120,11 +119,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls with other orders of blocks, and with all."""
-    return sparse_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3, which takes no mask; sizes that vary need einops."""
     if is_variable(definition):
@@ -179,7 +173,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=sparse_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

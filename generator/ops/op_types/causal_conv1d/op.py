@@ -16,7 +16,6 @@ from generator.ops.op_types.causal_conv1d.relations import conv_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 PAD_SLOT = -1
@@ -181,11 +180,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls on related sequences."""
-    return conv_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's Triton kernels."""
     return (Backend("triton", needs=("triton",)),)
@@ -231,7 +225,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=conv_relations,
     tolerances=TOLERANCES,
     kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
 )

@@ -22,9 +22,8 @@ from generator.ops.attention.oracle import rows_with_a_key
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.op_types.chunked_attention.chunks import chunk_of, chunked_attention
 from generator.ops.op_types.chunked_attention.relations import chunked_relations
-from kernel_judge.definition import LIMITS, Backend, Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=128, total=800)
@@ -73,16 +72,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows_with_a_key(inputs)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls with other layouts and other chunks."""
-    return chunked_relations(definition)
-
-
-def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return fa2 and fa3, both generations of the prefill kernel."""
-    return prefill_backends(definition)
-
-
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
@@ -111,7 +100,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=chunked_relations,
     tolerances=TOLERANCES,
-    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+    kernels={"flashinfer": Kernel(prefill_backends, flashinfer_ground_truth)},
 )

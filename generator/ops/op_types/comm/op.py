@@ -19,7 +19,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # deviation of the sum and of the residual, by case
@@ -118,11 +117,6 @@ def oracle(
     return rows * scale, rows
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls on related ranks and rows."""
-    return comm_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return both ways in which the fused kernel moves data, one GPU a rank."""
     ranks = definition.axes["world_size"]
@@ -166,7 +160,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=comm_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

@@ -14,7 +14,6 @@ from generator.ops.op_types.embedding_backward.relations import table_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 
@@ -75,11 +74,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return total
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between gradients of related texts."""
-    return table_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernel of the backward pass of torch.nn.functional.embedding."""
     return (Backend("embedding_dense_backward"),)
@@ -99,7 +93,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=table_relations,
     tolerances=TOLERANCES,
     kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

@@ -15,7 +15,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = (
@@ -94,11 +93,6 @@ def _normed(definition: Definition, x: torch.Tensor) -> torch.Tensor:
     return normed
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls on related rows."""
-    return gated_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch code, and the kernel that it judges."""
     return (Backend("native", needs_cuda=False), Backend("triton", needs=("triton",)))
@@ -148,7 +142,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gated_relations,
     tolerances=TOLERANCES,
     kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
 )

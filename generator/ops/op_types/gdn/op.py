@@ -33,7 +33,6 @@ from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 BUFFER = "intermediate_states_buffer"
@@ -256,11 +255,6 @@ def filled_inputs(inputs: dict[str, Any]) -> tuple[str, ...]:
     return () if inputs.get(BUFFER) is None else (BUFFER,)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations of the definition's stage."""
-    return gdn_relations(definition)
-
-
 def _with_buffer(inputs: dict[str, Any], output: Any, state: Any) -> tuple[Any, ...]:
     """Return a kernel's outputs, followed by the buffer if it is given."""
     return (output, state, *(inputs[name] for name in filled_inputs(inputs)))
@@ -407,7 +401,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     filled_inputs=filled_inputs,
-    relations=relations,
+    relations=gdn_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

@@ -20,7 +20,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _SUMS = (
@@ -79,11 +78,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return product + inputs["bias"].double() if "bias" in inputs else product
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between products of related matrices."""
-    return gemm_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernels of both generations, and for bfloat16 cuBLASLt.
 
@@ -137,7 +131,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=gemm_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

@@ -19,7 +19,6 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart, with_factors
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _ONCE = "float32 sums of elements of about 1, rounded once: half an ulp is 2^-8 at most"
@@ -168,11 +167,6 @@ def _factors(definition: Definition, scale: torch.Tensor) -> torch.Tensor:
     return wide.flatten()[places(*scale.shape).to(scale.device)]
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for signs, factors, parts of K."""
-    return fp4_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return CUTLASS's kernel for scales in tiles, of compute capability 10 on."""
     if is_swizzled(definition):
@@ -197,7 +191,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=fp4_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -18,7 +18,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _ONCE = "float32 sums of elements of about 1, rounded once: half an ulp is 2^-8 at most"
@@ -157,11 +156,6 @@ def _product(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return torch.cat([x @ rows.double().T for rows in torch.split(weight, 2048)], dim=1)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between products of related matrices, shards among them."""
-    return w8a8_relations(definition)
-
-
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the product of the codes' dtype; of int8 PyTorch has that of no scales."""
     if _dtype(definition) != "int8":
@@ -212,7 +206,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=w8a8_relations,
     tolerances=TOLERANCES,
     kernels={
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),

@@ -59,7 +59,6 @@ from generator.ops.paging import (
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=256, total=800)
@@ -151,11 +150,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     """Return the queries that see at least one key: bool [total_q]."""
     variant = variant_of(definition)
     return rows_with_a_key(inputs, definition.axes["page_size"], variant)
-
-
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls with other layouts of the sequences."""
-    return attention_relations(definition)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -254,7 +248,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=attention_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -19,7 +19,6 @@ from generator.ops.op_types.gqa_single.relations import single_relations
 from generator.ops.paging import indptr
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = attention_tolerances(products=256, total=800)
@@ -93,11 +92,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return seen if _has_rows(definition) else seen.expand(len(inputs["q"]))
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between one sequence's attention and its parts'."""
-    return single_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3 of prefill; of decode the kernels for CUDA and tensor cores."""
     if _has_rows(definition):
@@ -132,7 +126,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=single_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -16,7 +16,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import shape_of
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = tuple(
@@ -77,11 +76,6 @@ def _parts(definition: Definition, rows: torch.Tensor) -> tuple[torch.Tensor, ..
     )
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls on other tokens and heads."""
-    return layout_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernel for keys, which is compiled for 128 heads of 128 and 64."""
     if "k_nope" not in definition.interface.inputs:
@@ -133,7 +127,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=layout_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

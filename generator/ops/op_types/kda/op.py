@@ -19,7 +19,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _FLOAT32 = (
@@ -201,11 +200,6 @@ def _of_length_one(x: torch.Tensor) -> torch.Tensor:
     return x / torch.sqrt(length * length + 1e-6)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations of the definition's stage."""
-    return kda_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch test code, and its Triton kernels of the stage."""
     own = Backend("triton-packed", needs=("triton",))
@@ -324,7 +318,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=kda_relations,
     tolerances=TOLERANCES,
     kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
 )

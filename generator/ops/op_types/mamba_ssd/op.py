@@ -16,7 +16,6 @@ from generator.ops.op_types.mamba_ssd.relations import prefill_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # of Nemotron-H; the result does not depend on it
@@ -180,11 +179,6 @@ def oracle(
     return output, states
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between prefills of related sequences."""
-    return prefill_relations(definition)
-
-
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's chunked Triton kernels."""
     return (Backend("triton", min_sm=80, needs=("triton",)),)
@@ -230,7 +224,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=prefill_relations,
     tolerances=TOLERANCES,
     kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
 )

@@ -15,7 +15,6 @@ from generator.ops.op_types.mamba_ssu.relations import mamba_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 PAD_SLOT = -1
@@ -160,11 +159,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return rows
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between steps of related batches."""
-    return mamba_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return both kernels, independent of the batch size."""
     return (_SIMPLE, _VERTICAL)
@@ -210,7 +204,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=mamba_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

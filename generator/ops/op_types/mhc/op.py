@@ -19,7 +19,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _RATIOS = (
@@ -195,11 +194,6 @@ def _alternating(definition: Definition, logits: torch.Tensor) -> torch.Tensor:
     return balanced
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations of the definition's side of a layer."""
-    return mhc_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel; it takes four streams."""
     return (Backend("", min_sm=80),) if definition.axes["hc"] == 4 else ()
@@ -282,7 +276,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=mhc_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

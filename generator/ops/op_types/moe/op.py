@@ -29,7 +29,6 @@ from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
@@ -276,11 +275,6 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     return {name: made[name] for name in definition.interface.inputs}
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls with related tokens or experts."""
-    return moe_relations(definition)
-
-
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the output, float64 [seq_len, hidden_size], one expert at a time.
 
@@ -406,7 +400,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     peak_bytes=peak_bytes,
-    relations=relations,
+    relations=moe_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

@@ -19,7 +19,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 
@@ -146,11 +145,6 @@ def _within_groups(definition: Definition, scores: torch.Tensor) -> torch.Tensor
     return grouped.masked_fill(~left[:, :, None], -torch.inf).flatten(1)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between tokens and experts in other orders, and other factors."""
-    return routing_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the CUDA kernels of two kinds; the others have none on Hopper.
 
@@ -245,7 +239,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=routing_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

@@ -19,7 +19,6 @@ from generator.ops.op_types.pod.relations import pod_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _EXACT_BUT_ROUNDED = (
@@ -101,11 +100,6 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
     return torch.arange(q_len) >= q_len - kv_len
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between the two parts of the call."""
-    return pod_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the one kernel there is, of the fa2 generation."""
     return (Backend("", min_sm=80),)
@@ -146,7 +140,7 @@ OP = Op(
     make_inputs=make_inputs,
     oracle=oracle,
     defined_rows=defined_rows,
-    relations=relations,
+    relations=pod_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -24,7 +24,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _HALF_STEP = (
@@ -198,11 +197,6 @@ def _values(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return unpacked(inputs["quantized"]) * wide
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for other orders, signs and sizes of the same values."""
-    return quantization_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernel of the kind; mxfp4 is dequantised on the host alone."""
     made = format_of(definition)
@@ -305,7 +299,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=quantization_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

@@ -18,7 +18,6 @@ from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES = (
@@ -123,11 +122,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
     return (rows, x) if "new_residual" in definition.interface.outputs else rows
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between calls on related rows."""
-    return norm_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel; that with an activation refuses GPUs below SM80.
 
@@ -210,7 +204,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=norm_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

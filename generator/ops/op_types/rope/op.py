@@ -18,7 +18,6 @@ from generator.ops.op_types.rope.relations import rope_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _TO_ORACLE = Tolerance(rtol=4e-3, atol=4e-6, nmse=5e-6)
@@ -218,11 +217,6 @@ def _normalised(
     return heads / root * (weight.double() + offset)
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return the relations between rotations."""
-    return rope_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel; none makes YaRN's frequencies itself."""
     made = scaling_of(definition.constants) in ("", "llama31")
@@ -351,7 +345,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=rope_relations,
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),

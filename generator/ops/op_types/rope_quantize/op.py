@@ -19,7 +19,6 @@ from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 _PARTS = ("q_rope", "k_rope", "q_nope", "k_nope")
@@ -132,11 +131,6 @@ def _appended(inputs: dict[str, Any], name: str, rows: torch.Tensor) -> torch.Te
     return cache
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds between calls with other scales, turns and orders of rows."""
-    return quantised_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel of both styles."""
     return (Backend(""),)
@@ -182,7 +176,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=quantised_relations,
     tolerances=TOLERANCES,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )

@@ -16,7 +16,6 @@ from generator.ops.op_types.segment_gemm.segments import axes_of, segment_inputs
 from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 TOLERANCES: tuple[Override, ...] = ()
@@ -69,11 +68,6 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return total
 
 
-def relations(definition: Definition) -> list[Relation]:
-    """Return what holds for segments in other orders and parts."""
-    return segment_relations(definition)
-
-
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernels of both generations."""
     return (Backend("sm80", min_sm=80), Backend("sm90", min_sm=90, max_sm=90))
@@ -101,6 +95,6 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
-    relations=relations,
+    relations=segment_relations,
     kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
 )
