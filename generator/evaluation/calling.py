@@ -354,7 +354,9 @@ def _first_error(text: str) -> str:
 def _text(error: BaseException) -> str:
     """Return an error in a line: its kind, what it says, and the solution's last line."""
     try:
-        said = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
+        # what torch adds to an error of CUDA says how to look for it
+        short = str(error).partition("\nSearch for `cuda")[0]
+        said = f"{type(error).__name__}: {short}"[:_MOST_TEXT]
         lines = [
             f"{frame.filename.split(_PACKAGE)[-1].lstrip('/')}:{frame.lineno}"
             for frame in traceback.extract_tb(error.__traceback__)

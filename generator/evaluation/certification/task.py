@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.certification.judging import KernelJudge
 from generator.evaluation.certification.process import kernel_session
 from generator.evaluation.conditions.ask import ask
-from generator.evaluation.conditions.asking import Asking, ConditionSkipped
+from generator.evaluation.conditions.asking import Asking, ConditionSkipped, is_small
 from generator.evaluation.conditions.condition import SKIPPED, Condition
-from generator.evaluation.rounds import rounds_of
+from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu
 from generator.evaluation.verdict import Refused
@@ -29,7 +30,11 @@ from generator.rules.subjects import subject_of
 from kernel_judge.checks.available import source_name
 from kernel_judge.definition import Backend
 from kernel_judge.providers import backend_obstacle, version
+from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
+
+# what an adapter raises, as the kernel's process says it
+_NOT_TAKEN = f"{Skip.__name__}: "
 
 
 def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
@@ -86,6 +91,7 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
     """Return the verdicts of a kernel whose ordinary calls are right."""
     try:
         with closing(_Sessions(asking)):
+            asking.asked = _taken(asking)
             for one in asking.cases(2):
                 asking.called(one)
             return {"conditions": {name: ask(asking, name).as_dict() for name in names}}
@@ -93,6 +99,24 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
         return _all(names, str(skipped))
     except Refused as refused:
         return _all(names, f"an ordinary call is not right: {refused}")
+
+
+def _taken(asking: Asking) -> EvaluationRounds:
+    """Return what is asked without the cases that an adapter says its kernel doesn't take.
+
+    More queries than keys, for one. Raises Skipped where none is left.
+    """
+    taken = []
+    for name, rounds in asking.asked.rounds:
+        try:
+            if is_small(rounds[0], asking.device):
+                asking.called(rounds[0])
+        except Refused as refused:
+            if refused.is_raised and refused.reason.startswith(_NOT_TAKEN):
+                continue
+            raise
+        taken.append((name, rounds))
+    return replace(asking.asked, rounds=taken)
 
 
 def _all(names: list[str], why: str) -> dict[str, Any]:

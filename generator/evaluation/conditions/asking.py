@@ -80,11 +80,10 @@ class Asking:
 
         Raises Skipped where there is none.
         """
-        most = _MOST_BYTES[self.device.type]
         rounds = [of_case[0] for _, of_case in self.asked.rounds]
-        found = [one for one in rounds if _is_small(one, most)]
+        found = [one for one in rounds if is_small(one, self.device)]
         if not found:
-            limit = f"{most >> 20} MiB"
+            limit = f"{_MOST_BYTES[self.device.type] >> 20} MiB"
             raise ConditionSkipped(
                 f"each of its cases is empty, or larger than {limit}"
             )
@@ -127,8 +126,8 @@ class Asking:
             self.session = self.reopened()
 
 
-def _is_small(one: Round, most: int) -> bool:
+def is_small(one: Round, device: torch.device) -> bool:
     """Return whether a round has elements, values of its own, and few enough bytes."""
     if one.workload is not None or not all(one.case.axes.values()):
         return False
-    return tensor_bytes(one.subject.definition, one.case) <= most
+    return tensor_bytes(one.subject.definition, one.case) <= _MOST_BYTES[device.type]

@@ -77,6 +77,7 @@ def asked(root: Path, conditions: list[str], monkeypatch, name: str) -> dict[str
     [
         ("right", {"strided": "holds", "batch": "holds", "graph": "skipped"}),
         ("by batch", {"batch": "broken"}),
+        ("of few rows", {"strided": "holds"}),
         ("wrong", {"strided": "skipped"}),
         ("fails", {"strided": "skipped"}),
     ],
