@@ -32,12 +32,17 @@ MEMORY = {
     "THP_MEM_ALLOC_ENABLE": "1",
 }
 
+PIP = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
 # whose models judge beside ours; what it requires beyond them is for GPUs
 PEER = "flashinfer-bench==0.1.2"
 # what parity compares models with: in a folder of its own, since it needs another
 # huggingface_hub than ours
 MODELS = "transformers==5.17.0"
 MODELS_FOLDER = ".transformers"
+
+# what `run` shows first
+FIRST = "tests/references/test_rmsnorm.py"
 
 # what `test` runs, in this order: a title and a command, whose first word lies in BIN
 STEPS = (
@@ -76,9 +81,11 @@ def main(arguments: list[str]) -> int:
         return 2
     if not set_up():
         return 2
-    if arguments[0] == "test":
-        return test()
-    return run(arguments[1:])
+    if arguments[0] == "run":
+        return run(arguments[1:])
+    if not set_up_models():
+        return 2
+    return test()
 
 
 def run(arguments: list[str]) -> int:
@@ -86,23 +93,24 @@ def run(arguments: list[str]) -> int:
     given = [a for a in arguments if a != "--all"]
     rendered = call(["gen-tests", "--all"])
     # what was rendered is run even where some definition has a problem
-    tests = ["python", "-m", "pytest", "-m", "not slow", "tests/references"]
-    options = ["-n", "2"]
-    if "--all" not in arguments:
-        options += ["--each-reference", "--sizes", "small"]
-        options += ["--workload-seconds", "0.1"]
-    ran = call([*tests, *options, *given])
-    if "--all" not in arguments:
-        print(
-            "These were the small cases of one definition of each reference's text; "
-            "all: python3 tools/dev.py run --all"
-        )
+    tests = ["python", "-m", "pytest", "-m", "not slow"]
+    if "--all" in arguments:
+        return call([*tests, "tests/references", "-n", "2", *given]) or rendered
+    options = ["--each-reference", "--sizes", "small", "--workload-seconds", "0.1"]
+    print(f"\nFirst {FIRST} alone, for a result within seconds:", flush=True)
+    call([*tests, FIRST, "-q", *options, *given])
+    print("\nNow all op_types:", flush=True)
+    ran = call([*tests, "tests/references", "-n", "2", *options, *given])
+    print(
+        "\nThese were small cases, of definitions with the same run() the smallest; all: "
+        "python3 tools/dev.py run --all"
+    )
     return ran or rendered
 
 
 def set_up() -> bool:
     """Create the environment and install into it, unless that was done already."""
-    digest = hashlib.sha256(f"{sys.version} {PEER} {MODELS}".encode())
+    digest = hashlib.sha256(f"{sys.version} {PEER}".encode())
     for name in ("pyproject.toml", "constraints.txt", "requirements/test.txt"):
         digest.update((ROOT / name).read_bytes())
     stamp = VENV / "gen-tests.stamp"
@@ -113,21 +121,28 @@ def set_up() -> bool:
     )
     # without --clear: whatever else somebody installed there stays
     made = subprocess.call([sys.executable, "-m", "venv", str(VENV)])
-    pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     # all but torch, of which machines have builds of their own: with known hashes
-    hashed = [*pip, "--require-hashes", "-r", "requirements/test.txt"]
-    ours = [*pip, "--no-build-isolation", "-c", "constraints.txt", "-e", ".[test]"]
-    models = [*pip, "--upgrade", "--target", MODELS_FOLDER, MODELS]
-    if (
-        made
-        or call(hashed)
-        or call(ours)
-        or call([*pip, "--no-deps", PEER])
-        or call(models)
-    ):
+    hashed = [*PIP, "--require-hashes", "-r", "requirements/test.txt"]
+    ours = [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", ".[test]"]
+    if made or call(hashed) or call(ours) or call([*PIP, "--no-deps", PEER]):
         print("Error: the environment could not be set up; see pip's message above.")
         return False
     stamp.write_text(digest.hexdigest())
+    return True
+
+
+def set_up_models() -> bool:
+    """Install what parity compares models with, unless that was done already."""
+    stamp = ROOT / MODELS_FOLDER / "gen-tests.stamp"
+    if stamp.exists() and stamp.read_text() == MODELS:
+        return True
+    print(f"Setting up {MODELS_FOLDER}, for the tests of whole models.", flush=True)
+    # what it requires beside our own packages is no conflict: it has a folder of its own
+    options = ["--no-warn-conflicts", "--upgrade", "--target", MODELS_FOLDER]
+    if call([*PIP, *options, MODELS]):
+        print(f"Error: {MODELS} could not be installed; see pip's message above.")
+        return False
+    stamp.write_text(MODELS)
     return True
 
 

@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import math
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from generator.execution.gpus import sleep_while_waiting
 from generator.running.figures import Figures
 from generator.running.run_options import SIZES, pytest_addoption
 from generator.running.spreading import Spreading, bind_worker
-from generator.running.summary_table import SummaryTable
+from generator.running.summary_table import WIDTH, SummaryTable
 from kernel_judge.obstacle import Broken, Obstacle
 
 __all__ = ["pytest_addoption"]
@@ -358,7 +359,9 @@ class ComparedDefinitions:
         """Print the figures, if asked for, and the table; a row with a failure is red."""
         for line in self._figures.lines() if self._figures is not None else ():
             terminalreporter.write_line(line)
-        for line, is_red in self._table.lines():
+        width = max(WIDTH, shutil.get_terminal_size().columns)
+        is_terminal = terminalreporter.isatty
+        for line, is_red in self._table.lines(width if is_terminal else None):
             terminalreporter.write_line(line, red=is_red, bold=is_red)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

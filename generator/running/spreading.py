@@ -1,4 +1,4 @@
-"""Spread a run's tests over xdist's workers and the GPUs: long cases first.
+"""Spread a run's tests over xdist's workers and the GPUs: long cases early.
 
 The tests of one case share its inputs, its reference's outputs and its kernels' answers,
 so a worker gets whole cases. A worker sees one GPU, and gets a case when the GPU has room
@@ -42,6 +42,10 @@ _SHARE = 0.9
 _LEAST, _PER_GIB = 0.02, 0.3
 _ASKED = {"sglang": 1.0, "flashinfer": 0.2, "pytorch": 0.1}
 _AGREE = "test_ground_truths_agree"
+_ROUNDS = 10
+
+Weighed = tuple[float, int, list[Any], int]
+"""A case: its time, negative, its number, its tests, and the bytes that it needs."""
 
 
 def bind_worker(config: pytest.Config) -> None:
@@ -114,9 +118,10 @@ def _guessed_seconds(item: Any, needed: int) -> float:
 def by_case(
     items: Sequence[Any], seconds: dict[str, float], on_gpu: bool
 ) -> tuple[list[Any], list[tuple[int, int, str]]]:
-    """Return tests case by case, the longest first, and the cases for the plan.
+    """Return tests case by case, and the cases for the plan.
 
-    `seconds` are the durations of earlier runs by node id. The tests of a case keep
+    On a GPU the longest come first, for many workers to end together; elsewhere the
+    tests come in rounds of like work. `seconds` are the durations of earlier runs by node id. The tests of a case keep
     their order.
     """
     cases: dict[Any, list[Any]] = defaultdict(list)
@@ -130,7 +135,7 @@ def by_case(
         cases[item.nodeid.partition("[")[0].rpartition("::")[0], kind, name].append(
             item
         )
-    weighed: list[tuple[float, int, list[Any], int]] = []
+    weighed: list[Weighed] = []
     for tests in cases.values():
         needed = max(_needed(item) for item in tests)
         cost = math.fsum(
@@ -138,10 +143,21 @@ def by_case(
         )
         weighed.append((-cost, len(weighed), tests, needed if on_gpu else 0))
     weighed.sort()
+    if not on_gpu:
+        weighed = _in_rounds(weighed)
     ordered = [item for _, _, tests, _ in weighed for item in tests]
     return ordered, [
         (len(tests), needed, definition_of(tests[0])) for _, _, tests, needed in weighed
     ]
+
+
+def _in_rounds(weighed: Sequence[Weighed]) -> list[Weighed]:
+    """Return cases in rounds of like work, the longest of each first.
+
+    So the share of the tests that have run is about that of the time that they take,
+    and what is left for the end is short enough for all workers to end together.
+    """
+    return [one for first in range(_ROUNDS) for one in weighed[first::_ROUNDS]]
 
 
 class Spreading:

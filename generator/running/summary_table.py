@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,11 @@ from kernel_judge.obstacle import Kind
 from kernel_judge.source_names import is_of_itself, is_pair
 
 WIDTH = 100
+"""Of a line on a terminal; elsewhere a reason is whole."""
+
 _NAME_MOST = 30
+# op_types of which a source compared nothing, for one reason: these share a line
+_SHARED = 4
 ORACLE = "oracle"
 _OWN, _RELATIONS, _PAIRS = "its own tests", "metamorphic", "ground truths agree"
 # tests whose source is not a property of theirs, where they compared nothing
@@ -47,6 +51,12 @@ class SummaryRow:
     def skipped(self) -> int:
         """Return how many tests were skipped."""
         return self.reasons.total()
+
+    @property
+    def only_reason(self) -> str:
+        """Return the one reason for which all was skipped, else nothing."""
+        is_one = len(self.reasons) == 1 and not (self.passed or self.failed)
+        return next(iter(self.reasons)) if is_one else ""
 
     def add_comparison(self, record: dict[str, Any]) -> None:
         """Take a comparison's figures; NaN is worse than any number."""
@@ -79,6 +89,8 @@ class SummaryTable:
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], SummaryRow] = {}
         self._without_oracle: dict[str, str] = {}
+        # why the oracle was not asked of a definition, the first reason; or that it failed
+        self._skipped: dict[str, str] = {}
 
     @property
     def compared(self) -> set[str]:
@@ -101,6 +113,10 @@ class SummaryTable:
         if test["source"] == ORACLE and test["skip_kind"] == Kind.UNRESOLVED:
             why = _reason(test, ORACLE).removeprefix("UNRESOLVED: ")
             self._without_oracle[test["definition"]] = why
+        if test["source"] == ORACLE and test["status"] == "skipped":
+            self._skipped.setdefault(test["definition"], _reason(test, ORACLE))
+        if test["status"] in ("failed", "error"):
+            self._skipped[test["definition"]] = "failed"
         by_source: dict[str, list[dict[str, Any]]] = {}
         for record in test["comparisons"]:
             by_source.setdefault(_kind_of(record["source"]), []).append(record)
@@ -139,37 +155,57 @@ class SummaryTable:
                 row.merge(merged)
         return [(*key, found[key]) for key in sorted(found, key=_order)]
 
-    def lines(self) -> Iterator[tuple[str, bool]]:
-        """Yield the table's lines, each with whether it is of a failure."""
+    def lines(self, width: int | None = WIDTH) -> Iterator[tuple[str, bool]]:
+        """Yield the table's lines, each with whether it is of a failure.
+
+        `width` is of the lines that can be cut, None for no limit.
+        """
         rows = self.rows()
         if not rows:
             return
-        width = max(len(source) for _, source, _ in rows)
-        width = max(min(width, _NAME_MOST), len("what was compared") - 2)
-        first = f"{'what was compared':<{width + 2}}  {' '.join(_COLUMNS)}  "
-        yield first + _short("worst error; why skipped", WIDTH - len(first)), False
+        shared = _shared(rows)
+        names = max(len(source) for _, source, _ in rows)
+        names = max(min(names, _NAME_MOST), len("what was compared") - 2)
+        first = f"{'what was compared':<{names + 2}}  {' '.join(_COLUMNS)}  "
+        yield first + "worst error; why skipped", False
         before = None
         for op_type, source, row in rows:
+            if (source, row.only_reason) in shared:
+                continue
             if op_type != before:
                 yield op_type, False
                 before = op_type
-            yield _line(source, row, width), bool(row.failed)
+            yield _line(source, row, names, width), bool(row.failed)
+        for (source, reason), count in shared.items():
+            yield _short(f"{source}: {reason}, of {count} op_types", width), False
+        compared = self.compared
         total = {name for _, _, row in rows for name in row.definitions}
-        yield f"{len(self.compared)} of {len(total)} definitions were compared", False
-        unproven = [f"{name} ({why})" for name, why in sorted(self.unproven.items())]
-        if unproven:
-            what = plural(len(unproven), "definition")
-            yield f"NOTHING COMPARED with {what}: {some(unproven, 5)}", True
+        yield f"{len(compared)} of {len(total)} definitions were compared", False
+        unproven = self.unproven
+        if skipped := sorted(total - compared - unproven.keys()):
+            reasons = (f"{n} ({self._skipped.get(n, 'not asked')})" for n in skipped)
+            yield f"not compared: {some([*reasons], 5)}", False
+        lines = [f"{name} ({why})" for name, why in sorted(unproven.items())]
+        if lines:
+            what = plural(len(lines), "definition")
+            yield f"NOTHING COMPARED with {what}: {some(lines, 5)}", True
 
 
-def _line(source: str, row: SummaryRow, width: int) -> str:
+def _shared(rows: Sequence[tuple[str, str, SummaryRow]]) -> dict[tuple[str, str], int]:
+    """Return source and reason of rows that say the same of several op_types: how many."""
+    reasons = ((source, row.only_reason) for _, source, row in rows)
+    counts = Counter((source, reason) for source, reason in reasons if reason)
+    return {key: count for key, count in counts.items() if count >= _SHARED}
+
+
+def _line(source: str, row: SummaryRow, names: int, width: int | None) -> str:
     definitions = f"{len(row.compared)}/{len(row.definitions)}"
     if source == _OWN:
         definitions = str(len(row.definitions))
     values = [definitions, len(row.cases), row.passed, row.failed, row.skipped]
     cells = (f"{v or '':>{len(c)}}" for c, v in zip(_COLUMNS, values, strict=True))
-    start = f"  {_short(source, width):<{width}}  {' '.join(cells)}  "
-    return (start + _short(_note(row), WIDTH - len(start))).rstrip()
+    start = f"  {_short(source, names):<{names}}  {' '.join(cells)}  "
+    return _short((start + _note(row)).rstrip(), width)
 
 
 def _note(row: SummaryRow) -> str:
@@ -185,8 +221,8 @@ def _note(row: SummaryRow) -> str:
     return "; ".join(notes)
 
 
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+def _short(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else text[: width - 1] + "…"
 
 
 def _kind_of(source: str) -> str:

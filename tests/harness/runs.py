@@ -127,7 +127,6 @@ def table_of(run: Run) -> dict[tuple[str, str], list[str]]:
     _, _, table = run.stdout.partition("what was compared")
     op_type = ""
     for line in table.splitlines()[1:]:
-        assert len(line) <= 100, line
         if " definitions were compared" in line:
             return rows
         if not line.startswith(" "):

@@ -80,6 +80,18 @@ def test_of_what_never_ran_the_large_cases_and_the_slow_providers_come_first():
     assert sorted(cases) == [(1, 0, "")] + [(1, 0, "TestA")] * 4
 
 
+def test_on_a_cpu_the_share_of_tests_that_ran_is_that_of_the_time():
+    tests = [item(str(n), 1, cls=f"Test{n}") for n in range(200)]
+    # most are short, a few take most of the time
+    seconds = {t.nodeid: 0.01 + (n / 200) ** 8 for n, t in enumerate(tests)}
+    ordered, _ = by_case(tests, seconds, on_gpu=False)
+    whole = sum(seconds.values())
+    for share in (0.2, 0.5, 0.8):
+        ran = sum(seconds[t.nodeid] for t in ordered[: int(200 * share)])
+        assert abs(ran / whole - share) < 0.12
+    assert sorted(names(ordered)) == sorted(names(tests))
+
+
 def test_a_case_of_relations_is_another_case_and_so_is_another_class_s():
     related = item("a", 1, "test_metamorphic", kind="related")
     tests = [item("a", 1), related, item("a", 1, cls="TestB"), item("a", 1, "test_x")]

@@ -35,7 +35,8 @@ def rows_of(*reports):
     lines = list(table_of(*reports).lines())
     assert all(len(line) <= WIDTH for line, _ in lines)
     assert lines[1] == ("rmsnorm", False)
-    found = [line.strip().partition("  ") for line, _ in lines[2:-1]]
+    end = next(n for n, (line, _) in enumerate(lines) if " were compared" in line)
+    found = [line.strip().partition("  ") for line, _ in lines[2:end]]
     return {source: " ".join(rest.split()) for source, _, rest in found}
 
 
@@ -118,7 +119,10 @@ def test_relations_and_pairs_are_one_row_each_and_relations_compare_nothing():
         "metamorphic",
     ]
     assert table.compared == set()
-    assert [line for line, _ in table.lines()][-1] == "0 of 1 definitions were compared"
+    assert [line for line, _ in table.lines()][-2:] == [
+        "0 of 1 definitions were compared",
+        "not compared: d (not asked)",
+    ]
     table.add(finished(report("test_ground_truths_agree", compared("a ~ b"))))
     assert table.compared == {"d"}
 
@@ -150,3 +154,35 @@ def test_long_names_and_reasons_fit(source):
 
 def test_a_table_of_nothing_is_empty():
     assert list(table_of().lines()) == []
+
+
+def test_elsewhere_than_on_a_terminal_a_reason_is_whole():
+    table = table_of(skipped("test_matches_x", "no " * 100, source="sglang"))
+
+    assert ["no " * 99 in line for line, _ in table.lines(None)].count(True) == 1
+
+
+def test_a_reason_that_several_op_types_share_is_one_line():
+    reports = [
+        skipped("test_x", "flashinfer: not installed", source="flashinfer", op_type=op)
+        for op in "abcd"
+    ]
+    lines = [line for line, _ in table_of(*reports).lines()]
+    assert lines[1:] == [
+        "flashinfer: not installed, of 4 op_types",
+        "0 of 1 definitions were compared",
+        "not compared: d (not asked)",
+    ]
+
+
+def test_what_was_not_compared_is_named_with_the_oracle_s_reason():
+    large = "needs 63.4 GiB, device has 8 GiB free"
+    table = table_of(
+        report("test_matches_oracle", compared("oracle"), source="oracle"),
+        skipped("test_matches_oracle", large, source="oracle", definition="moe_e256"),
+    )
+    lines = [line for line, _ in table.lines()]
+    assert lines[-2:] == [
+        "1 of 2 definitions were compared",
+        f"not compared: moe_e256 ({large})",
+    ]
