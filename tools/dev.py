@@ -4,6 +4,8 @@
                                       reference's text one definition's small cases
     python3 tools/dev.py run --all    run all of them
     python3 tools/dev.py test         everything that a change must pass
+    python3 tools/dev.py nightly      slow tests, large cases, workloads, seeds, parity and
+                                      benchmarks, compared with the last night
 
 The environment is .venv in the checkout; pip installs into it once, and again where
 pyproject.toml, constraints.txt or requirements/test.txt changed. Other arguments after `run` go to pytest.
@@ -74,7 +76,7 @@ def main(arguments: list[str]) -> int:
         found = ".".join(str(n) for n in sys.version_info[:3])
         print(f"Error: Python 3.10 or later is needed, this is {found}.")
         return 2
-    if arguments[:1] not in (["run"], ["test"]) or (
+    if arguments[:1] not in (["run"], ["test"], ["nightly"]) or (
         arguments[0] == "test" and len(arguments) > 1
     ):
         print(__doc__)
@@ -85,6 +87,8 @@ def main(arguments: list[str]) -> int:
         return run(arguments[1:])
     if not set_up_models():
         return 2
+    if arguments[0] == "nightly":
+        return call(["python", "tools/nightly.py", *arguments[1:]])
     return test()
 
 

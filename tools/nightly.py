@@ -1,0 +1,173 @@
+"""What takes too long for each change: run it, and compare with the last night.
+
+    python3 tools/dev.py nightly [--only WORD] [--folder DIR]
+
+Each night is a file DATE.json in the folder, nightly/ if not given: of each step its exit
+status, its time on the CPU, and the tests that failed. --only runs the steps whose title
+has the word. Exit status: 1 where a step failed, or took half as long again as last time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator.parity.families import FAMILIES
+
+SLOWER = 1.5
+"""Time on the CPU, as a multiple of the last night's, that is too much."""
+
+_LEAST_SECONDS = 1.0
+_SHOWN = 20
+_TESTS = "pytest -q -n 2 -p no:cacheprovider"
+_FAMILIES = " ".join(f"--model {name}" for name in FAMILIES)
+_REFERENCES = f"{_TESTS} tests/references --each-reference"
+
+STEPS = {
+    "slow tests": f"{_TESTS} -m slow",
+    "large cases": f"{_REFERENCES} --sizes large",
+    "workloads": f"{_REFERENCES} --sizes small --workloads all -k workload",
+    "three seeds": f"{_REFERENCES} --sizes small --workloads none --seed 1 --seed 2 --seed 3",
+    "parity": f"trace-dataset parity --geometry full --level all {_FAMILIES}",
+    "benchmark gen-tests": "python benchmarks/bench_gen_tests.py",
+    "benchmark validate": "python benchmarks/bench_validate.py",
+    "benchmark review": "python benchmarks/bench_review.py",
+    "benchmark evaluate": "python benchmarks/bench_evaluate.py",
+    "benchmark push": "python benchmarks/bench_push.py",
+    "benchmark mcp": "python benchmarks/bench_mcp.py",
+}
+"""Title → command, whose first word lies beside this Python."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """How one step ended: `seconds` are those of the CPU, `failed` the tests that failed."""
+
+    status: int
+    seconds: float
+    wall_seconds: float
+    tests: int = 0
+    failed: tuple[str, ...] = ()
+
+
+def run_step(command: str) -> Step:
+    """Run a command in the checkout, and read what its tests came to."""
+    program, *words = shlex.split(command)
+    with TemporaryDirectory(prefix="nightly-") as folder:
+        junit = Path(folder) / "junit.xml"
+        if program == "pytest":
+            words += [f"--junitxml={junit}"]
+        begun, before = time.monotonic(), _cpu()
+        path = str(Path(sys.executable).parent / program)
+        status = subprocess.call([path, *words], cwd=ROOT)
+        seconds, wall = _cpu() - before, time.monotonic() - begun
+        tests, failed = _outcome(junit)
+    return Step(status, round(seconds, 1), round(wall, 1), tests, failed)
+
+
+def _cpu() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _outcome(junit: Path) -> tuple[int, tuple[str, ...]]:
+    if not junit.exists():
+        return 0, ()
+    cases = list(ET.parse(junit).getroot().iter("testcase"))
+    failed = (
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    )
+    return len(cases), tuple(failed)
+
+
+def compared(title: str, now: Step, last: Mapping[str, object] | None) -> list[str]:
+    """Return what is worse than in the last night, or broken without one."""
+    last_failed: Sequence[object] = ()
+    last_seconds = 0.0
+    if last is not None:
+        listed, seconds = last.get("failed"), last.get("seconds")
+        last_failed = listed if isinstance(listed, list) else ()
+        last_seconds = float(seconds) if isinstance(seconds, (int, float)) else 0.0
+    lines = []
+    if now.status:
+        before = "" if last is None else f", {last.get('status')} the night before"
+        lines.append(f"{title}: exit status {now.status}{before}")
+    new = [name for name in now.failed if name not in last_failed]
+    lines += [f"{title}: failed: {name}" for name in new[:_SHOWN]]
+    if len(new) > _SHOWN:
+        lines.append(f"{title}: and {len(new) - _SHOWN} more tests failed")
+    is_slower = now.seconds > SLOWER * max(last_seconds, _LEAST_SECONDS)
+    if last_seconds and is_slower:
+        times = now.seconds / last_seconds
+        lines.append(
+            f"{title}: {now.seconds:.0f} s of the CPU, {times:.1f} times as long"
+        )
+    return lines
+
+
+def ratio(now: Step, last: Mapping[str, object] | None) -> str:
+    """Return the time on the CPU as a multiple of the last night's, `-` without one."""
+    before = None if last is None else last.get("seconds")
+    if not isinstance(before, (int, float)) or not before:
+        return "-"
+    return f"{now.seconds / before:.2f}"
+
+
+def last_night(folder: Path) -> dict[str, dict[str, object]]:
+    """Return the steps of the newest file, none where there is no night yet."""
+    nights = sorted(folder.glob("*.json"))
+    if not nights:
+        return {}
+    steps: dict[str, dict[str, object]] = json.loads(nights[-1].read_text("utf-8"))
+    return steps
+
+
+def main() -> int:
+    """Run the steps and compare; return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", metavar="WORD")
+    parser.add_argument("--folder", type=Path, default=ROOT / "nightly", metavar="DIR")
+    options = parser.parse_args()
+    chosen = {t: c for t, c in STEPS.items() if options.only in t}
+    if not chosen:
+        parser.error(f"--only {options.only}: choose a word of {', '.join(STEPS)}")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    last, steps, worse = last_night(options.folder), {}, []
+    for title, command in chosen.items():
+        print(f"\n== {title}: {command}", flush=True)
+        steps[title] = run_step(command)
+        worse += compared(title, steps[title], last.get(title))
+    name = time.strftime("%Y-%m-%dT%H%M%S.json", time.gmtime())
+    # a step that was not run this time is compared with its last one the next time
+    known = {**last, **{title: asdict(step) for title, step in steps.items()}}
+    path = options.folder / name
+    path.write_text(f"{json.dumps(known, indent=1)}\n", "utf-8")
+    print(f"\n{'step':<22} {'status':>6} {'tests':>6} {'failed':>6} {'CPU s':>8} ratio")
+    for title, step in steps.items():
+        print(
+            f"{title:<22} {step.status:>6} {step.tests:>6} {len(step.failed):>6} "
+            f"{step.seconds:>8.1f} {ratio(step, last.get(title))}"
+        )
+    print("\n".join(["", *worse, f"Wrote {path}"]))
+    return int(bool(worse))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
