@@ -58,6 +58,7 @@ class Agent:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.seconds: list[float] = []
+        self.cpu: list[float] = []
         self.lines: list[str] = []
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -83,9 +84,11 @@ class Agent:
                 await self._draft(name, number, draft)
 
     async def _draft(self, name: str, number: int, draft: str) -> None:
-        begun = time.monotonic()
+        begun, cpu = time.monotonic(), cpu_seconds(os.getpid())
         verdict = await self.call("evaluate_solution", definition=name, source=draft)
         self.seconds.append(time.monotonic() - begun)
+        self.cpu.append(cpu_seconds(os.getpid()) - cpu)
+        print(f"{name} {number}: {self.seconds[-1]:.2f} s, CPU {self.cpu[-1]:.2f} s")
         asked = {"definition": name, "source": f"draft {number}"}
         answer = {key: verdict[key] for key in _READ if verdict[key]}
         self._note("evaluate_solution", asked, answer, draft)

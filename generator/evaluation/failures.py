@@ -65,6 +65,10 @@ class Failures:
     hides_expected: bool = False
     cases: list[str] = field(default_factory=list)
 
+    def takes(self, case: str) -> bool:
+        """Return whether files of a case would be written: once, and of the first few."""
+        return case not in self.cases and len(self.cases) < MOST
+
     def keep(
         self,
         case: str,
@@ -79,7 +83,7 @@ class Failures:
         `values` has what was returned and what was expected, by output; `outputs` says
         where these differ.
         """
-        if case in self.cases or len(self.cases) >= MOST:
+        if not self.takes(case):
             return ""
         self.cases.append(case)
         folder = self.folder / f"{len(self.cases)}-{_part(case)}"

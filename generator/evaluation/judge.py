@@ -247,7 +247,8 @@ class Judge:
             refused = Refused(INCORRECT_NUMERICAL, one_line(f"{said} ({lengths})", 600))
             self._explain(name, one, actual, refused)
             refused.metrics = errors
-            if self.failures is not None:
+            # to describe an output takes longer than to compare it
+            if self.failures is not None and self.failures.takes(name):
                 specs = one.subject.interface.output_specs
                 axes = {n: s.shape for n, s in specs.items()}
                 told = [described(n, axes.get(n), *of) for n, of in wrong.items()]
