@@ -115,7 +115,9 @@ def test_few_descriptors_are_growth():
 
 
 def test_what_grows_in_steps_is_growth_and_one_step_is_none():
-    assert "threads grew" in growth(samples([(n + 1) // 2 for n in range(40)], "threads"))
+    assert "threads grew" in growth(
+        samples([(n + 1) // 2 for n in range(40)], "threads")
+    )
     for late in (1, 8, 20):
         steps = [0] * (40 - late) + [20] * late
         assert not growth(samples(steps, "threads"))
