@@ -1,12 +1,15 @@
-"""How long `trace-dataset evaluate` takes for many small solutions on the CPU.
+"""How long `trace-dataset evaluate` takes for many small solutions, and for a sampler.
 
-`python benchmarks/bench_evaluate.py [COUNT]` evaluates COUNT copies of an honest solution
-of rmsnorm_h4096, 100 if not given, with two jobs. It prints wall and CPU seconds, in all
-and for a solution; on a busy machine the CPU seconds are those to believe.
+`python benchmarks/bench_evaluate.py [COUNT] [--example NAME] [--device cpu|cuda] [--jobs N]`
+evaluates one copy of an honest example and then COUNT of them, 100 of rmsnorm_h4096_torch
+unless said otherwise. It prints wall and CPU seconds of both, what a further solution
+takes, and how many there are in a minute; on a busy machine the CPU seconds are those to
+believe.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -16,14 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
-_EXAMPLE = "solutions/examples/rmsnorm/rmsnorm_h4096/rmsnorm_h4096_torch.json"
-_COMMAND = "-m generator.cli.trace_dataset evaluate --workloads cases --jobs 2"
+_COMMAND = "-m generator.cli.trace_dataset evaluate --workloads cases"
 
 
-def main() -> int:
-    """Print the figures; return 1 where a copy does not pass."""
-    count = int(sys.argv[1]) if sys.argv[1:] else 100
-    value = json.loads((ROOT / _EXAMPLE).read_text("utf-8"))
+def taken(example: Path, count: int, options: list[str]) -> tuple[float, float]:
+    """Return wall and CPU seconds of so many copies. Raises where one does not pass."""
+    value = json.loads(example.read_text("utf-8"))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory() as name:
         files = []
         for number in range(count):
@@ -31,14 +33,35 @@ def main() -> int:
             file.write_text(json.dumps({**value, "name": f"copy_{number}"}), "utf-8")
             files.append(str(file))
         begun = time.monotonic()
-        command = [sys.executable, *_COMMAND.split(), *files]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+        command = [sys.executable, *_COMMAND.split(), *options, *files]
+        subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
         wall = time.monotonic() - begun
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = used.ru_utime + used.ru_stime
-    print(f"{count} solutions: {wall:.1f} s wall, {cpu:.1f} s CPU")
-    print(f"a solution: {wall / count:.2f} s wall, {cpu / count:.2f} s CPU")
-    return done.returncode
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    user = after.ru_utime - before.ru_utime
+    return wall, user + after.ru_stime - before.ru_stime
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", nargs="?", type=int, default=100)
+    parser.add_argument("--example", default="rmsnorm_h4096_torch")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    (example,) = (ROOT / "solutions/examples").rglob(f"{given.example}.json")
+    options = ["--device", given.device, "--jobs", str(given.jobs)]
+    first = taken(example, 1, options)
+    print(f"1 solution: {first[0]:.1f} s wall, {first[1]:.1f} s CPU")
+    if given.count > 1:
+        wall, cpu = taken(example, given.count, options)
+        further = [
+            (a - b) / (given.count - 1) for a, b in zip((wall, cpu), first, strict=True)
+        ]
+        print(f"{given.count} solutions: {wall:.1f} s wall, {cpu:.1f} s CPU")
+        print(f"a further solution: {further[0]:.2f} s wall, {further[1]:.2f} s CPU")
+        print(f"{60.0 * given.count / wall:.0f} a minute")
+    return 0
 
 
 if __name__ == "__main__":

@@ -168,4 +168,39 @@ HABITS = (
         "def run(x, weight):\n"
         "    return POOL.submit(norm, x, weight).result()\n",
     ),
+    Habit(
+        "a default device",
+        f"{RIGHT}\ntorch.set_default_device('cuda')\n\n\n"
+        "def run(x, weight):\n"
+        "    one = torch.ones((), dtype=torch.float32)\n"
+        "    return norm(x, weight) if one.is_cuda else None\n",
+    ),
+    Habit(
+        "a stream of high priority",
+        f"{RIGHT}\nSIDE = torch.cuda.Stream(priority=-1)\n\n\n"
+        "def run(x, weight):\n"
+        "    now = torch.cuda.current_stream()\n"
+        "    SIDE.wait_stream(now)\n"
+        "    with torch.cuda.stream(SIDE):\n"
+        "        y = norm(x, weight)\n"
+        "    y.record_stream(now)\n"
+        "    now.wait_stream(SIDE)\n"
+        "    return y\n",
+    ),
+    Habit(
+        "memory that is given back in each call",
+        run("y = norm(x, weight)\ntorch.cuda.empty_cache()\nreturn y"),
+    ),
+    Habit(
+        "inference mode",
+        run("with torch.inference_mode():\n    return norm(x, weight)"),
+    ),
+    Habit(
+        "a custom operator",
+        f"{RIGHT}\n"
+        "@torch.library.custom_op('mine::norm', mutates_args=(), device_types='cuda')\n"
+        "def op(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:\n"
+        "    return norm(x, weight)\n\n\n"
+        "def run(x, weight):\n    return torch.ops.mine.norm(x, weight)\n",
+    ),
 )

@@ -50,6 +50,34 @@ def test_written_input_is_seen(slot: Slot) -> None:
     assert slot.changed(layout) == [2]
 
 
+def test_the_same_input_is_there_in_the_next_call(slot: Slot) -> None:
+    layout = laid_out(INPUTS, SPECS, AXES)
+    inputs = {**INPUTS, "x": INPUTS["x"].clone()}
+    for _ in range(2):
+        slot.write(layout, inputs)
+        assert torch.equal(slot.tensor(layout.inputs[0]), inputs["x"])
+        assert slot.taken(layout.outputs[0]).isnan().all()
+        assert slot.changed(layout) == []
+    # the caller changed it
+    inputs["x"][0, 0] = 9.0
+    slot.write(layout, inputs)
+    assert torch.equal(slot.tensor(layout.inputs[0]), inputs["x"])
+    # the call changed it
+    slot.tensor(layout.inputs[0])[1, 1] = -1.0
+    assert slot.changed(layout) == [0]
+    slot.write(layout, inputs)
+    assert slot.changed(layout) == []
+
+
+def test_what_another_call_did_to_an_input_is_seen(slot: Slot) -> None:
+    layout = laid_out(INPUTS, SPECS, AXES)
+    slot.write(layout, INPUTS)
+    assert slot.changed(layout) == []
+    slot.tensor(layout.inputs[0])[1, 1] = -1.0
+    slot.write(layout, INPUTS)
+    assert slot.changed(layout) == [0]
+
+
 def test_write_beside_an_argument_is_seen(slot: Slot) -> None:
     layout = laid_out(INPUTS, SPECS, AXES)
     slot.write(layout, INPUTS)
