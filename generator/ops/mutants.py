@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
 
 Run = Callable[..., Any]
 Inputs = Mapping[str, Any]
@@ -91,6 +92,27 @@ def on_outputs(
         return changed(run(*inputs.values()), lambda outputs: change(outputs, inputs))
 
     return calling(definition, name, call)
+
+
+def computed(
+    definition: Definition,
+    name: str,
+    formula: Callable[[Inputs], Any],
+    place: int = 0,
+) -> DomainMutant:
+    """Return a mutant of which a formula computes outputs, from that at `place` on.
+
+    It returns one tensor or several, which become the outputs' dtypes.
+    """
+
+    def change(outputs: Outputs, inputs: Inputs) -> Outputs:
+        wrong = as_tuple(formula(inputs))
+        end = place + len(wrong)
+        pairs = zip(wrong, outputs[place:end], strict=True)
+        rounded = (value.to(output.dtype) for value, output in pairs)
+        return (*outputs[:place], *rounded, *outputs[end:])
+
+    return on_outputs(definition, name, change)
 
 
 def changed(returned: Any, change: Callable[[Outputs], Outputs]) -> Any:

@@ -51,6 +51,19 @@ def work_of(
     return Work(read_whole(inputs), written(definition, lengths, inputs))
 
 
+def product_work(
+    definition: Definition, axes: Mapping[str, int], inputs: Mapping[str, Any]
+) -> Work:
+    """Return 2·M·N·K operations, of each batch, of the first input's dtype.
+
+    All inputs are read, codes of several bits and their scales too.
+    """
+    flops = 2 * axes.get("batch_size", 1) * axes["M"] * axes["N"] * axes["K"]
+    read = sum(map(size_of, inputs.values()))
+    dtype = next(iter(definition.interface.input_specs.values())).dtype
+    return Work(read, written(definition, axes, inputs), {dtype: flops})
+
+
 def read_whole(inputs: Mapping[str, Any]) -> int:
     """Return the bytes of all inputs where each element must matter, else 0.
 

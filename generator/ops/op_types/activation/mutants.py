@@ -11,9 +11,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
 )
 from kernel_judge.definition import Definition
 
@@ -179,17 +178,15 @@ def _formulas(
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that computes another formula."""
 
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+    def wrong(inputs: Inputs) -> torch.Tensor:
         x = inputs["input"].float()
         if "oai" in definition.constants:
-            gate, up = x[:, ::2], x[:, 1::2]
-        elif "relu2" in definition.constants:
-            gate, up = x, x
-        else:
-            gate, up = x.chunk(2, dim=1)
-        return (formula(gate, up).to(outputs[0].dtype),)
+            return formula(x[:, ::2], x[:, 1::2])
+        if "relu2" in definition.constants:
+            return formula(x, x)
+        return formula(*x.chunk(2, dim=1))
 
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, wrong)
 
 
 MUTANTS = (

@@ -10,8 +10,7 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
-    on_outputs,
+    computed,
 )
 from kernel_judge.definition import Definition
 
@@ -40,16 +39,12 @@ _FORMULAS: dict[str, Formula] = {
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of an argmax of rows."""
-    return tuple(_instead(definition, *item) for item in _FORMULAS.items())
 
+    def chosen(formula: Formula) -> Callable[[Inputs], torch.Tensor]:
+        return lambda inputs: formula(inputs["logits"])
 
-def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
-    """Return the mutant that chooses by another formula."""
-
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        return (formula(inputs["logits"]),)
-
-    return on_outputs(definition, name, spoil)
+    formulas = _FORMULAS.items()
+    return tuple(computed(definition, name, chosen(f)) for name, f in formulas)
 
 
 MUTANTS = (MutantGroup(mutants, "logits tokens vocab_size"),)

@@ -12,9 +12,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
 )
 from kernel_judge.definition import Definition
 
@@ -62,12 +61,7 @@ def _instead(
     definition: Definition, name: str, options: dict[str, Any]
 ) -> DomainMutant:
     """Return the mutant that computes the gradients in another way."""
-
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        wrong = _gradients(inputs, **options)
-        return tuple(x.to(o.dtype) for x, o in zip(wrong, outputs, strict=True))
-
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, lambda i: _gradients(i, **options))
 
 
 def _gradients(

@@ -12,6 +12,7 @@ from generator.ops.mutants import (
     Inputs,
     MutantGroup,
     Outputs,
+    computed,
     on_inputs,
     on_outputs,
 )
@@ -57,11 +58,10 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that computes another formula."""
 
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        x, bias = inputs["input"].float(), inputs["bias"].float()
-        return (formula(x, bias).to(outputs[0].dtype),)
+    def wrong(inputs: Inputs) -> torch.Tensor:
+        return formula(inputs["input"].float(), inputs["bias"].float())
 
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, wrong)
 
 
 MUTANTS = (MutantGroup(mutants, "input bias output"),)

@@ -12,7 +12,7 @@ from generator.ops.mutants import (
     Inputs,
     MutantGroup,
     Outputs,
-    on_outputs,
+    computed,
 )
 from generator.ops.op_types.cascade_merge.states import states_of
 from kernel_judge.definition import Definition
@@ -94,12 +94,11 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that computes another formula."""
 
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+    def wrong(inputs: Inputs) -> Outputs:
         v, s = states_of(inputs)
-        merged, lse = formula(v.float(), s)
-        return merged.to(outputs[0].dtype), lse.to(outputs[1].dtype)
+        return formula(v.float(), s)
 
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, wrong)
 
 
 MUTANTS = (MutantGroup(mutants, "v_merged s_merged num_heads head_dim"),)

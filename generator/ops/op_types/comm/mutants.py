@@ -13,9 +13,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
 )
 from kernel_judge.definition import Definition
 
@@ -91,7 +90,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "weight of the next column": lambda i: {"weight": i["weight"].roll(1)},
     }
     as_kernel = _AS_FLASHINFER | (_AS_FLASHINFER_OF_TWO if ranks == 2 else {})
-    instead = (_instead(definition, name, f) for name, f in formulas.items())
+    instead = (computed(definition, name, f) for name, f in formulas.items())
     return (
         *(replace(m, as_kernel=as_kernel.get(m.name, "")) for m in instead),
         *(on_inputs(definition, name, change) for name, change in changes.items()),
@@ -126,18 +125,6 @@ def _ranks(inputs: Inputs, kept: slice) -> dict[str, Any]:
     parts = torch.zeros_like(inputs["hidden_states"])
     parts[kept] = inputs["hidden_states"][kept]
     return {"hidden_states": parts}
-
-
-def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
-    """Return the mutant that computes both outputs by another formula."""
-
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = formula(inputs)
-        return tuple(
-            value.to(output.dtype) for value, output in zip(found, outputs, strict=True)
-        )
-
-    return on_outputs(definition, name, spoil)
 
 
 MUTANTS = (

@@ -11,9 +11,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
 )
 from kernel_judge.definition import Definition
 
@@ -80,12 +79,11 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that computes another formula."""
 
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+    def wrong(inputs: Inputs) -> torch.Tensor:
         x, gate = inputs["hidden_states"].float(), inputs["gate"].float()
-        weight = inputs["weight"].float().flatten()
-        return (formula(x, gate, weight).to(outputs[0].dtype),)
+        return formula(x, gate, inputs["weight"].float().flatten())
 
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, wrong)
 
 
 MUTANTS = (MutantGroup(mutants, "hidden_states gate weight output eps"),)

@@ -10,7 +10,7 @@ import torch
 from generator.ops.attention.mutants import gqa_mutants
 from generator.ops.attention.oracle import oracle_attention
 from generator.ops.attention.variant import Variant, variant_of
-from generator.ops.mutants import DomainMutant, Inputs, MutantGroup, Outputs, on_outputs
+from generator.ops.mutants import DomainMutant, Inputs, MutantGroup, computed
 from kernel_judge.definition import Definition
 
 # (query, queries, keys) → the number of keys that the query sees; correct is query +
@@ -38,31 +38,19 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     ]
     if not several:
         found = [mutant for mutant in found if mutant.name != _INTERLEAVED]
-        found.append(_instead(definition, _INTERLEAVED, _interleaved))
+        found.append(computed(definition, _INTERLEAVED, _interleaved))
     if causal:
         found += [
-            _instead(definition, name, _masked(visible))
+            computed(definition, name, _masked(visible))
             for name, visible in _MASKS.items()
         ]
     elif several:
-        found.append(_instead(definition, "causal mask left on", _causal))
+        found.append(computed(definition, "causal mask left on", _causal))
     return tuple(found)
 
 
 # inputs → output and LSE in float64
 Wrong = Callable[[Inputs], tuple[torch.Tensor, torch.Tensor]]
-
-
-def _instead(definition: Definition, name: str, wrong: Wrong) -> DomainMutant:
-    """Return the mutant whose outputs are others, rounded as the outputs are."""
-
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = wrong(inputs)
-        return tuple(
-            other.to(right.dtype) for right, other in zip(outputs, found, strict=True)
-        )
-
-    return on_outputs(definition, name, spoil)
 
 
 def _attended(inputs: Inputs, q: torch.Tensor, keys: int, **given: Any) -> Any:

@@ -11,9 +11,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
 )
 from kernel_judge.definition import Definition
 
@@ -79,11 +78,11 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that normalises rows by another formula."""
 
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        normed = formula(inputs["hidden_states"].float())
-        return ((normed * inputs["weight"] + inputs["bias"]).to(outputs[0].dtype),)
+    def normed(inputs: Inputs) -> torch.Tensor:
+        rows: torch.Tensor = formula(inputs["hidden_states"].float())
+        return rows.mul(inputs["weight"]).add(inputs["bias"])
 
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, normed)
 
 
 MUTANTS = (MutantGroup(mutants, "hidden_states weight bias output hidden_size eps"),)

@@ -13,7 +13,7 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
     on_outputs,
     shifted,
@@ -111,7 +111,7 @@ def before(definition: Definition) -> tuple[DomainMutant, ...]:
     return (
         *(on_inputs(definition, name, change) for name, change in changes.items()),
         *(
-            _instead(definition, name, place, formula)
+            computed(definition, name, formula, place)
             for place, formulas in others.items()
             for name, formula in formulas.items()
         ),
@@ -123,20 +123,6 @@ def before(definition: Definition) -> tuple[DomainMutant, ...]:
 
 def _T(mix: torch.Tensor) -> torch.Tensor:
     return mix.mT.contiguous()
-
-
-def _instead(
-    definition: Definition,
-    name: str,
-    place: int,
-    formula: Callable[[Inputs], torch.Tensor],
-) -> DomainMutant:
-    """Return the mutant whose output at a place is computed otherwise."""
-
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        return with_output(outputs, place, formula(inputs).to(outputs[place].dtype))
-
-    return on_outputs(definition, name, spoil)
 
 
 def behind(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -173,7 +159,7 @@ def behind(definition: Definition) -> tuple[DomainMutant, ...]:
     }
     return (
         *(on_inputs(definition, name, change) for name, change in changes.items()),
-        _instead(definition, "sum of the streams rounded before x", 0, rounded),
+        computed(definition, "sum of the streams rounded before x", rounded),
     )
 
 

@@ -11,9 +11,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
 )
 from kernel_judge.definition import Definition
 
@@ -57,11 +56,10 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:
     """Return the mutant that computes another formula."""
 
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        x, residual = inputs["hidden_states"].float(), inputs["residual"].float()
-        return (formula(x, residual).to(outputs[0].dtype),)
+    def wrong(inputs: Inputs) -> torch.Tensor:
+        return formula(inputs["hidden_states"].float(), inputs["residual"].float())
 
-    return on_outputs(definition, name, spoil)
+    return computed(definition, name, wrong)
 
 
 MUTANTS = (MutantGroup(mutants, "hidden_states residual output"),)

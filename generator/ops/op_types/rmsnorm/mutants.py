@@ -12,10 +12,8 @@ from generator.ops.mutants import (
     DomainMutant,
     Inputs,
     MutantGroup,
-    Outputs,
+    computed,
     on_inputs,
-    on_outputs,
-    with_output,
 )
 from kernel_judge.definition import Definition
 
@@ -58,7 +56,7 @@ def _divided(
             rows = torch.nn.functional.silu(rows)
         return rows if "scale" not in inputs else _codes(rows / inputs["scale"])
 
-    return _instead(definition, name, lambda i: finished(rows(i), i))
+    return computed(definition, name, lambda i: finished(rows(i), i))
 
 
 def _sum(inputs: Inputs) -> torch.Tensor:
@@ -68,20 +66,6 @@ def _sum(inputs: Inputs) -> torch.Tensor:
 
 def _codes(rows: torch.Tensor, most: float = 448.0) -> torch.Tensor:
     return rows.float().clamp(-most, most).to(torch.float8_e4m3fn)
-
-
-def _instead(
-    definition: Definition,
-    name: str,
-    rows: Callable[[Inputs], torch.Tensor],
-    place: int = 0,
-) -> DomainMutant:
-    """Return the mutant whose output at a place is computed otherwise."""
-
-    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        return with_output(outputs, place, rows(inputs).to(outputs[place].dtype))
-
-    return on_outputs(definition, name, spoil)
 
 
 def _of_weight(definition: Definition) -> list[DomainMutant]:
@@ -164,7 +148,7 @@ def of_rounding(definition: Definition) -> tuple[DomainMutant, ...]:
         formulas["norm of the rounded sum"] = lambda i: _codes(
             weighted(i, _sum(i).bfloat16().double()) / i["scale"]
         )
-    found = [_instead(definition, name, rows) for name, rows in formulas.items()]
+    found = [computed(definition, name, rows) for name, rows in formulas.items()]
     return (
         *found,
         *(on_inputs(definition, name, change) for name, change in changes.items()),
@@ -182,7 +166,7 @@ def _of_new_residual(definition: Definition) -> list[DomainMutant]:
             _sum(i) / _sum(i).square().mean(dim=-1, keepdim=True).sqrt().clamp_min(1e-9)
         ),
     }
-    return [_instead(definition, name, source, 1) for name, source in sources.items()]
+    return [computed(definition, name, source, 1) for name, source in sources.items()]
 
 
 def of_activation(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -211,7 +195,7 @@ def of_activation(definition: Definition) -> tuple[DomainMutant, ...]:
         return lambda i: formula(i["hidden_states"].double(), i["weight"].double())
 
     return tuple(
-        _instead(definition, name, of(formula)) for name, formula in formulas.items()
+        computed(definition, name, of(formula)) for name, formula in formulas.items()
     )
 
 
