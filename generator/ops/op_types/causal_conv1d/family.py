@@ -79,7 +79,7 @@ def conv_spec(layer: Channels, stage: str) -> Spec:
             if fwd
             else ("state_len == width - 1", "num_slots >= batch_size")
         ),
-        reference=reference_text("causal_conv1d", f"{stage}{word}"),
+        reference=reference_text("causal_conv1d", stage, ("bias",) * layer.bias),
         captured_from=(
             "gqa_ragged_prefill_causal_h32_kv4_d128"
             if fwd

@@ -139,21 +139,21 @@ def _reference(row: MoeGeometry) -> str:
             N_GROUP=row.n_group,
             TOPK_GROUP=row.topk_group,
         )
+    shard = ("shard",) * row.shard
     if row.weights == "fp4_block_scale":
         words = {"llama4": "topk1", "routed": "routed"}.get(row.routing)
         return reference_text(
             "moe",
             "trtllm_fp4_block_scale_moe",
-            (*filter(None, [words]), *("shard",) * row.shard),
+            (*filter(None, [words]), *shard),
             **({} if words else {"TOP_K": row.top_k}),
         )
-    shard = "_shard" if row.shard else ""
     module = f"trtllm_{row.weights}_moe"
     if row.weights == "fp8_block_scale":
         module = "moe_fp8_block_scale_renorm"
     if row.routing == "llama4":
         return reference_text("moe", f"{module}_topk1")
-    return reference_text("moe", f"{module}{shard}", TOP_K=row.top_k)
+    return reference_text("moe", module, shard, TOP_K=row.top_k)
 
 
 def _axes(row: MoeGeometry) -> dict[str, Axis]:

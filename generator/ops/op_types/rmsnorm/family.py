@@ -148,8 +148,14 @@ def norm_spec(norm: RmsNorm) -> Spec:
     kernel = plain if norm.then != "silu" else "fused_rmsnorm_silu"
     kernel += "_quant" if norm.then == "quant" else ""
     api = f"gemma_{kernel}" if norm.unit_offset else kernel
+    text = f"gemma_{kernel}" if norm.unit_offset else kernel
+    words: tuple[str, ...] = ()
+    if kernel == "fused_add_rmsnorm":
+        text = kernel
+        words = ("gemma",) * norm.unit_offset + ("residual",) * (
+            norm.then == "residual"
+        )
     kernel += "_residual" if norm.then == "residual" else ""
-    module = f"gemma_{kernel}" if norm.unit_offset else kernel
     fused = ("fused",) if norm.fused_add or norm.then else ()
     return Spec(
         name=f"{norm.prefix}{kernel}{norm.word}_h{norm.hidden_size}",
@@ -167,7 +173,7 @@ def norm_spec(norm: RmsNorm) -> Spec:
         inputs=_inputs(norm),
         outputs=_outputs(norm),
         constraints=("scale > 0",) if norm.then == "quant" else (),
-        reference=reference_text("rmsnorm", module, EPS=norm.eps),
+        reference=reference_text("rmsnorm", text, words, EPS=norm.eps),
         captured_from=f"{plain}_h{norm.captured_hidden_size}",
         sm_scale=SCALE if norm.then == "quant" else None,
     )

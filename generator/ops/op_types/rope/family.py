@@ -11,6 +11,7 @@ from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.rope import workloads
 from generator.ops.reference_text import reference_text
 
+CACHED_TEXT = "rope_with_cos_sin_cache"
 CACHED = "fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace"
 QUERY, KEY = (
     ("num_tokens", heads, "head_size") for heads in ("num_qo_heads", "num_kv_heads")
@@ -174,9 +175,8 @@ def instance(
 
 def cached_spec(heads: RotatedHeads) -> Spec:
     """Return the definition that turns heads by the rows of a cache."""
-    module = f"rope_with_cos_sin_cache_{heads.style}_style"
     return _spec(
-        name=f"{module}_d{heads.head_size}_rd{heads.rotary_dim}",
+        name=f"{CACHED_TEXT}_{heads.style}_style_d{heads.head_size}_rd{heads.rotary_dim}",
         description=f"{_PAIRS[heads.style]} {_ROWS}",
         tags=(*_models(heads.models), CACHED),
         axes=_axes(heads),
@@ -186,7 +186,7 @@ def cached_spec(heads: RotatedHeads) -> Spec:
             "cos_sin_cache": _CACHE,
             "positions": _POSITIONS,
         },
-        reference=reference_text("rope", module),
+        reference=reference_text("rope", CACHED_TEXT, (heads.style,)),
         structure=partial(
             workloads.positions, heads=heads.counts, rows=heads.positions
         ),
@@ -228,7 +228,7 @@ def mrope_spec(sections: Sections) -> Spec:
             ),
         },
         constraints=("num_axes == 3",),
-        reference=reference_text("rope", f"mrope_{style}", **values),
+        reference=reference_text("rope", CACHED_TEXT, (style,), **values),
         structure=partial(
             workloads.three_positions, heads=heads.counts, rows=heads.positions
         ),

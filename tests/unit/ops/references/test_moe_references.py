@@ -94,9 +94,8 @@ def test_deepseek_by_hand(monkeypatch):
     assert not found.run(*elsewhere).any()
 
 
-def test_renormalised_by_hand(monkeypatch):
-    found = reference("moe_fp8_block_scale_renorm")
-    monkeypatch.setattr(found, "TOP_K", 2)
+def test_renormalised_by_hand():
+    run = run_of(reference_text("moe", "moe_fp8_block_scale_renorm", TOP_K=2))
     logits = torch.tensor([[0.0, 1.0, 2.0], [3.0, 1.0, 1.5]])
     x, x_scale = f8(2, HIDDEN), draw(2, 2).abs() / 10
     w13, w2 = f8(3, 2 * INTERMEDIATE, HIDDEN), f8(3, HIDDEN, INTERMEDIATE)
@@ -112,7 +111,7 @@ def test_renormalised_by_hand(monkeypatch):
             two = dequantised(w2[number], s2[number])
             weight = math.exp(logits[token, number]) / total
             expected[token] += weight * expert(state, one, two)
-    close(found.run(logits.bfloat16(), x, x_scale, w13, s13, w2, s2), expected)
+    close(run(logits.bfloat16(), x, x_scale, w13, s13, w2, s2), expected)
 
 
 def test_fp4_routed_and_renormalised_are_the_same_sum():

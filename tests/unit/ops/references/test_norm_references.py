@@ -9,12 +9,19 @@ from types import ModuleType
 import pytest
 import torch
 
-from generator.ops.op_types.rmsnorm.references import (
-    fused_add_rmsnorm,
-    gemma_fused_add_rmsnorm,
-    gemma_rmsnorm,
-    rmsnorm,
-)
+from generator.ops.op_types.rmsnorm.references import gemma_rmsnorm, rmsnorm
+from generator.ops.reference_text import reference_text
+
+
+def variant(name: str, *words: str) -> ModuleType:
+    """Return a marked text as a module that has the words before its name."""
+    module = ModuleType("_".join((*words, name)))
+    exec(reference_text("rmsnorm", name, words), module.__dict__)  # noqa: S102
+    return module
+
+
+fused_add_rmsnorm = variant("fused_add_rmsnorm")
+gemma_fused_add_rmsnorm = variant("fused_add_rmsnorm", "gemma")
 
 PLAIN = pytest.mark.parametrize("module", [rmsnorm, gemma_rmsnorm])
 FUSED = pytest.mark.parametrize("module", [fused_add_rmsnorm, gemma_fused_add_rmsnorm])
