@@ -10,11 +10,11 @@ that an op_type's author imports.
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import click
-from click.testing import CliRunner
 
 from generator.cli.gen_tests import cli as gen_tests
 from generator.cli.trace_dataset import cli as trace_dataset
+from tools.build_diagrams import drawn
 
 # what an op_type of another distribution imports, and the values that reports are of
 MODULES = (
@@ -67,26 +67,70 @@ def main() -> int:
     return subprocess.call(command, cwd=ROOT, env=environment)
 
 
+def on_config(config: Any) -> Any:
+    """Put the commands' pages into the menu, below their list: mkdocs calls it."""
+    for section in config.nav:
+        for title, pages in section.items():
+            if title == "Reference":
+                names = [{name: path} for name, path in command_paths().items()]
+                section[title] = [
+                    {"Commands": ["reference/commands.md", *names]}
+                    if page == {"Commands": "reference/commands.md"}
+                    else page
+                    for page in pages
+                ]
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages of the reference: mkdocs calls it with what docs/ has."""
     from mkdocs.structure.files import File
 
-    for name, text in (("commands", commands_page()), ("modules", modules_page())):
-        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    pages = {"reference/modules.md": modules_page(), **commands_pages()}
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return a page whose folded parts are read as Markdown: mkdocs calls it."""
-    return re.sub(r"<details( open)?>", r'<details\1 markdown="1">', markdown)
+    """Return a page with its diagrams, and with Markdown in its folded parts."""
+    folded = re.sub(r"<details( open)?>", r'<details\1 markdown="1">', markdown)
+    return drawn(folded)
 
 
-def commands_page() -> str:
-    """Return Markdown: what each command prints for --help."""
-    lines = ["# Commands\n"]
-    for name, usage in _helps():
-        lines.append(f"\n## {name}\n\n```text\n{usage}```\n")
-    return "".join(lines)
+def command_paths() -> dict[str, str]:
+    """Return command → the path of its page."""
+    return {name: f"reference/{name.replace(' ', '-')}.md" for name in _commands()}
+
+
+def commands_pages() -> dict[str, str]:
+    """Return path → Markdown: a page of each command's --help, and a list of them."""
+    paths = command_paths()
+    rows = ["# Commands\n", "| command | what it does |", "|---|---|"]
+    pages = {}
+    for name, command in _commands().items():
+        pages[paths[name]] = _help_page(name, command)
+        summary = (command.help or "").partition("\n\n")[0]
+        page = Path(paths[name]).name
+        rows.append(f"| [{name}]({page}) | {' '.join(summary.split())} |")
+    return {"reference/commands.md": "\n".join([*rows, ""]), **pages}
+
+
+def _help_page(name: str, command: click.Command) -> str:
+    """Return what a command prints for --help, as lines that a narrow screen can wrap."""
+    context = click.Context(command, info_name=name)
+    usage = context.get_usage().removeprefix("Usage: ")
+    lines = [f"# {name}\n", f"```text\n{' '.join(usage.split())}\n```\n"]
+    lines += [
+        f"{text}\n" for text in inspect.cleandoc(command.help or "").split("\n\n")
+    ]
+    records = (
+        option.get_help_record(context) for option in command.get_params(context)
+    )
+    lines += [f"- `{names}`: {text}" for names, text in filter(None, records)]
+    if isinstance(command, click.Group):
+        lines.append("Its commands are [listed](commands.md).")
+    return "\n".join([*lines, ""])
 
 
 def modules_page() -> str:
@@ -94,19 +138,11 @@ def modules_page() -> str:
     return _MODULES_PAGE + "\n".join(f"::: {name}\n" for name in MODULES)
 
 
-def _helps() -> Iterator[tuple[str, str]]:
-    yield "gen-tests", _help(gen_tests, "gen-tests")
-    yield "trace-dataset", _help(trace_dataset, "trace-dataset")
-    for name, command in sorted(trace_dataset.commands.items()):
-        if not command.hidden:
-            full = f"trace-dataset {name}"
-            yield full, _help(trace_dataset, "trace-dataset", name)
-
-
-def _help(command: click.Command, program: str, *arguments: str) -> str:
-    asked = [*arguments, "--help"]
-    runner = CliRunner()
-    return runner.invoke(command, asked, prog_name=program, terminal_width=78).output
+def _commands() -> dict[str, click.Command]:
+    """Return name → command, but for those that are hidden."""
+    shown = {f"trace-dataset {n}": c for n, c in sorted(trace_dataset.commands.items())}
+    both = {"gen-tests": gen_tests, "trace-dataset": trace_dataset, **shown}
+    return {name: command for name, command in both.items() if not command.hidden}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from generator.cli.gen_tests import cli as gen_tests
 from generator.cli.trace_dataset import cli as trace_dataset
-from tools import build_pages, build_site
+from tools import build_diagrams, build_pages, build_site
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -146,12 +146,42 @@ def test_the_site_has_every_page() -> None:
     assert len(listed) == len(set(listed))
 
 
-def test_the_reference_has_every_command_and_module() -> None:
-    commands = build_site.commands_page()
-    shown = [n for n, command in trace_dataset.commands.items() if not command.hidden]
-    assert all(f"\n## trace-dataset {name}\n" in commands for name in shown)
-    assert "Error" not in commands
+def test_the_reference_has_a_page_for_every_command_with_all_that_help_says() -> None:
+    pages = build_site.commands_pages()
+    shown = {n: c for n, c in trace_dataset.commands.items() if not c.hidden}
+    listed = pages["reference/commands.md"]
+    for name, command in shown.items():
+        assert f"[trace-dataset {name}](trace-dataset-{name}.md)" in listed
+        page = " ".join(pages[f"reference/trace-dataset-{name}.md"].split())
+        asked = CliRunner().invoke(
+            trace_dataset, [name, "--help"], terminal_width=10_000
+        )
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.opts[0] in page
+                assert " ".join((option.help or "").split()) in page
+        assert (
+            " ".join((command.help or "").partition("\n\n")[0].split()) in asked.output
+        )
     assert all(find_spec(name) for name in build_site.MODULES)
+
+
+def test_each_diagram_is_drawn_and_the_site_asks_no_other_host() -> None:
+    texts = list(build_diagrams.diagrams())
+    assert len(texts) >= 3
+    for text in texts:
+        page = build_diagrams.drawn(f"a\n```mermaid\n{text}```\nb\n")
+        assert "<svg" in page
+        assert "mermaid\n" not in page
+        labels = re.findall(r"[\[(]+([\w ]+)[\])]", text)
+        assert all(word in page for label in labels for word in label.split())
+    drawings = {path.name for path in (ROOT / "docs/images").glob("diagram-*.svg")}
+    assert drawings == {build_diagrams.name_of(text) for text in texts}
+    with pytest.raises(FileNotFoundError, match="build_diagrams"):
+        build_diagrams.drawn("```mermaid\nflowchart LR\n    a --> new\n```\n")
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "font: false" in settings
+    assert not re.search(r"^extra_(css|javascript): .*//", settings, re.MULTILINE)
 
 
 def test_the_tutorial_s_definition_is_valid_but_wrong(tmp_path: Path) -> None:
