@@ -124,6 +124,8 @@ def reference_modules(definition):
         )[0]
         offset = ("model:gemma-3-27b", "model:qwen3-next-80b-a3b")
         gemma = not set(offset).isdisjoint(definition["tags"])
+        if gemma and kernel.startswith("fused_add_rmsnorm"):
+            return [kernel.replace("rmsnorm", "rmsnorm_gemma")]
         return [f"gemma_{kernel}" if gemma else kernel]
     if op_type == "dsa_paged":
         indexer = "stage:indexer" in definition["tags"]
