@@ -16,7 +16,8 @@ import pytest
 import torch
 
 from generator.dataset.definition import build_definition
-from generator.ops.registry import op_module
+from generator.ops.registry import op_module, op_specs
+from generator.rules.catalogue import RULES
 from generator.rules.route_calls import check as check_calls
 from generator.rules.routes import check as check_names
 from generator.rules.routes import routes_to
@@ -129,6 +130,30 @@ def test_the_files_are_what_the_dataset_says() -> None:
 def test_the_page_names_every_file_and_every_file_is_there() -> None:
     named = set(re.findall(r"findings/([a-z0-9-]+)\.json", PAGE))
     assert named == set(FILES)
+
+
+SECTIONS = dict(re.findall(r"^## (\d+)\. .*\n((?:.*\n)*?)(?=^## |\Z)", PAGE, re.M))
+
+
+@pytest.mark.parametrize("number", SECTIONS)
+def test_a_finding_has_a_command_of_rules_op_types_and_tests_that_there_are(
+    number: str,
+) -> None:
+    commands = re.findall(r"^    (\w.*)$", SECTIONS[number], re.M)
+    assert commands
+    text = "; ".join(commands)
+    for rules in re.findall(r"--checks (\S+)", text):
+        assert {*rules.split(",")} <= {*RULES}
+    assert {*re.findall(r"--op-type (\w+)", text)} <= {*op_specs()}
+    for name in re.findall(r"--definition(?:-name)? (\w+)", text):
+        assert loaded(name).name == name
+    for path in re.findall(r"tests/\S+\.py", text):
+        assert (ROOT / path).is_file()
+
+
+def test_every_finding_of_the_table_has_its_section() -> None:
+    rows = re.findall(r"^\| (\d+) \|", PAGE, re.M)
+    assert rows == [*SECTIONS] == [str(n + 1) for n in range(len(rows))]
 
 
 @pytest.mark.parametrize(("finding", "name"), PATCHES)

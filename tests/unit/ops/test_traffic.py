@@ -114,6 +114,16 @@ def test_the_dataset_has_long_workloads_and_queries_that_see_keys(
     assert capsys.readouterr().out.splitlines()[-1].startswith("ok: ")
 
 
+def test_every_op_type_of_attention_is_measured() -> None:
+    attention = {
+        spec.op_type
+        for spec in SPECS.values()
+        # gradients are of training, which has no cache
+        if "sm_scale" in spec.inputs and not spec.op_type.endswith("_backward")
+    }
+    assert attention == {*workload_lengths.OP_TYPES}
+
+
 def test_a_dataset_without_them_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
