@@ -132,14 +132,16 @@ def test_the_page_names_every_file_and_every_file_is_there() -> None:
     assert named == set(FILES)
 
 
-SECTIONS = dict(re.findall(r"^## (\d+)\. .*\n((?:.*\n)*?)(?=^## |\Z)", PAGE, re.M))
+SECTIONS = dict(
+    re.findall(r"^## (\d+)\. .*\n((?:.*\n)*?)(?=^## |\Z)", PAGE, re.MULTILINE)
+)
 
 
 @pytest.mark.parametrize("number", SECTIONS)
 def test_a_finding_has_a_command_of_rules_op_types_and_tests_that_there_are(
     number: str,
 ) -> None:
-    commands = re.findall(r"^    (\w.*)$", SECTIONS[number], re.M)
+    commands = re.findall(r"^    (\w.*)$", SECTIONS[number], re.MULTILINE)
     assert commands
     text = "; ".join(commands)
     for rules in re.findall(r"--checks (\S+)", text):
@@ -152,7 +154,7 @@ def test_a_finding_has_a_command_of_rules_op_types_and_tests_that_there_are(
 
 
 def test_every_finding_of_the_table_has_its_section() -> None:
-    rows = re.findall(r"^\| (\d+) \|", PAGE, re.M)
+    rows = re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)
     assert rows == [*SECTIONS] == [str(n + 1) for n in range(len(rows))]
 
 
