@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ContextDecorator, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.generic import long_case
 from kernel_judge.inputs.memory import dtype_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, as_tuple
 from kernel_judge.subject import Op
 
 Load = Callable[[], Callable[..., Any]]
+Cases = Callable[[Definition], Sequence[Case]]
 _NARROW = {torch.float32, torch.float16, torch.bfloat16}
 _CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
@@ -39,7 +42,9 @@ class TextOracle:
         def oracle(definition: Definition, inputs: Inputs) -> Any:
             return self.load()(*(_wide(value) for value in inputs.values()))
 
-        return replace(op, oracle=oracle, answers_alone=True, guesses_inputs=True)
+        cases = partial(_with_long, op.cases)
+        made = replace(op, cases=cases, oracle=oracle)
+        return replace(made, answers_alone=True, guesses_inputs=True)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class BackwardOracle:
 
         return replace(
             op,
+            cases=partial(_with_long, op.cases),
             make_inputs=make_inputs,
             oracle=self.oracle,
             answers_alone=True,
@@ -108,6 +114,12 @@ class BackwardOracle:
             torch.zeros_like(given[name]) if gradient is None else gradient
             for name, gradient in zip(names, found, strict=True)
         )
+
+
+def _with_long(cases: Cases, definition: Definition) -> list[Case]:
+    """Return an op's cases, and one that crosses limits of the axes' lengths."""
+    long = long_case(definition)
+    return [*cases(definition), *([] if long is None else [long])]
 
 
 def _wide(value: Any) -> Any:

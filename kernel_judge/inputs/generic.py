@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from kernel_judge.definition import Case, Definition
-from kernel_judge.inputs.memory import dtype_of, shape_of
+from kernel_judge.definition import LIMITS, Case, Definition
+from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
@@ -28,15 +28,31 @@ _END = re.compile(
 _LENGTH = re.compile(r"(^|_)(len|lens|length|lengths|seqlen|seqlens|count|counts)(_|$)")
 
 
+_MOST_BYTES = 32 << 20
+
+
 def cases(definition: Definition) -> list[Case]:
     """Return one small case: variable axes of distinct lengths, constraints solved."""
+    return [_case(definition, "generic", "small", 2)]
+
+
+def long_case(definition: Definition) -> Case | None:
+    """Return a case of limits: the same axes, as long as 32 MiB hold; None of no axes."""
+    for shortest in (8_195, 2_051, 515, 131, 35):
+        case = _case(definition, "generic-long", LIMITS, shortest)
+        if case.axes and tensor_bytes(definition, case) <= _MOST_BYTES:
+            return case
+    return None
+
+
+def _case(definition: Definition, name: str, size: str, shortest: int) -> Case:
     specs = (
         *definition.interface.input_specs.values(),
         *definition.interface.output_specs.values(),
     )
     names = dict.fromkeys(axis for spec in specs for axis in spec.shape or ())
     free = [name for name in names if name not in definition.axes]
-    axes = {name: 2 + position for position, name in enumerate(free)}
+    axes = {axis: shortest + position for position, axis in enumerate(free)}
     known = {**definition.axes, **axes}
     for constraint in definition.interface.constraints:
         match = _OFFSET.fullmatch(constraint)
@@ -48,12 +64,12 @@ def cases(definition: Definition) -> list[Case]:
             axes[left] = value + int(f"{sign or '+'}{amount or 0}")
             known[left] = axes[left]
     specs_of = definition.interface.input_specs
-    for name, axis in _ends(definition).items():
-        spec = specs_of.get(name)
+    for ends, axis in _ends(definition).items():
+        spec = specs_of.get(ends)
         if axis in axes and spec is not None and spec.shape:
             # sequences of three on average
             axes[axis] = 3 * max(known[spec.shape[0]] - 1, 1)
-    return [Case("generic", "small", axes)]
+    return Case(name, size, axes)
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
