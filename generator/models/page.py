@@ -108,10 +108,17 @@ by module, with a search; [models.md](../models.md) explains the states. Written
 
 
 def coverage_page(models: Mapping[str, Surveyed]) -> str:
-    """Return Markdown: a row a model, then what is refused, and what no family makes."""
+    """Return Markdown: a row a model, then what is complete, refused, and not made."""
     lines = [_PAGE, _line("model", *COLUMNS), _line("---", *["---:"] * len(COLUMNS))]
     for name, surveyed in models.items():
         lines.append(_line(name, *(_share(surveyed, column) for column in COLUMNS)))
+    complete = [*_complete(models)]
+    if complete:
+        lines.append(
+            "\n## What is complete\n\nAnd what agreed with the definitions.\n\n"
+        )
+        lines += [_line("model", "", *_AGREED), _line("---", "---", *_RIGHT)]
+        lines += [_line(*cells) for cells in complete]
     refused = [*_refused(models)]
     if refused:
         lines += ["\n## What is refused\n\n", *refused]
@@ -135,6 +142,24 @@ def _share(surveyed: Surveyed, column: str) -> str:
         len(of) for of in (surveyed.definitions(column), surveyed.missing(column))
     )
     return f"{count - missing} of {count}" if missing else f"**all {count}**"
+
+
+_AGREED = {
+    "a kernel": State.KERNEL,
+    "a PyTorch layer": State.LAYER,
+    "the oracle alone": State.ORACLE,
+    "nothing yet": State.UNVERIFIED,
+}
+_RIGHT = ["---:"] * len(_AGREED)
+
+
+def _complete(models: Mapping[str, Surveyed]) -> Iterator[list[object]]:
+    """Yield a row for each model and column of which every definition is there."""
+    for name, surveyed in models.items():
+        for column in surveyed.covered:
+            if not surveyed.missing(column):
+                states = Counter(e.state for e in surveyed.definitions(column))
+                yield [name, column, *(states[state] for state in _AGREED.values())]
 
 
 def _refused(models: Mapping[str, Surveyed]) -> Iterator[str]:

@@ -112,3 +112,12 @@ def test_experts_have_a_column_of_their_own():
     assert "tp 8, ep 8" in surveyed.covered
     assert not surveyed.refused
     assert surveyed.missing("tp 1") == surveyed.covered["tp 1"]
+
+
+def test_what_is_complete_says_what_agreed():
+    page = coverage_page(MODELS)
+    _, _, behind = page.partition("## What is complete")
+    complete, _, _ = behind.partition("## ")
+    lines = [line for line in complete.splitlines() if line.startswith("| ")]
+    # of model one the lm_head and the all-reduce are missing
+    assert lines[2:] == ["| two | tp 1 | 0 | 1 | 0 | 0 |"]
