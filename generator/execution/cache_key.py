@@ -10,16 +10,20 @@ from pathlib import Path
 
 from generator import __version__
 
-# what decides the verdict on a mutant, beside the definition and its recording
-_SOURCES = (
-    "dataset",
-    "execution",
-    "mutation",
-    "ops",
-    "rendering/plan.py",
-    "rules/constants.py",
-    "testing",
+SOURCES = (
+    "generator/dataset",
+    "generator/execution",
+    "generator/mutation",
+    "generator/ops",
+    "generator/problems",
+    "generator/results",
+    "generator/rules",
+    "generator/running",
+    "kernel_judge",
 )
+"""What decides the verdict on a mutant, beside the definition and its recording."""
+
+_ROOT = Path(__file__).parents[2]
 _FORMAT = 2
 
 
@@ -33,13 +37,11 @@ def default_folder() -> Path:
 @cache
 def sources() -> str:
     """Return the digest of the code that audits, and of the torch that computes."""
-    package = Path(__file__).parents[1]
     # none where torch is not installed
     torch = "".join(found.version for found in metadata.distributions(name="torch"))
     digest = hashlib.sha256(f"{_FORMAT} {__version__}{torch}".encode())
-    for name in _SOURCES:
-        start = package / name
-        found = sorted(start.rglob("*")) if start.is_dir() else [start]
-        for path in (p for p in found if p.suffix in (".py", ".json", ".jinja")):
-            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    for name in SOURCES:
+        files = sorted((_ROOT / name).rglob("*"))
+        for path in (p for p in files if p.suffix in (".py", ".json", ".jinja")):
+            digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
