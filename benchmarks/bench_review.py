@@ -1,14 +1,18 @@
-"""Time `trace-dataset review` of a change of one definition, as whole processes.
+"""Time `trace-dataset review` of a change of one definition, or of many, as processes.
 
     python benchmarks/bench_review.py [--runs N] [--definition NAME]
+    python benchmarks/bench_review.py --many 500 [--runs N]
 
-The dataset is cloned into a temporary folder and one constant of one definition's
-reference is changed. The exit status is 1 where a median is over its limit.
+The dataset is cloned into a temporary folder. One constant of one definition's
+reference is changed; with --many, that many references get a line, and no test is rendered
+anew. The exit status is 1 where a median or the memory is over its limit.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import random
 import shutil
 import subprocess
 import sys
@@ -18,6 +22,7 @@ from pathlib import Path
 from measure import REPOSITORY, Measured, Run, report, run_once
 
 LIMIT_SECONDS = 1.0
+LIMIT_SECONDS_MANY = 12.0
 LIMIT_MIB = 120
 # changes are needed: that is the answer to this change
 EXPECTED = 1
@@ -28,7 +33,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--definition", default="rmsnorm/rmsnorm_h4096")
+    parser.add_argument("--many", type=int, default=0)
     options = parser.parse_args()
+    if options.many:
+        return many(options.many, options.runs)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "dataset")
         clone(folder, options.definition)
@@ -38,10 +46,27 @@ def main() -> int:
         cases = [
             ("working tree", command, options.runs),
         ]
-        measured = [timed(*case) for case in cases]
+        measured = [timed(*case, LIMIT_SECONDS) for case in cases]
         git(folder, "commit", "-q", "-a", "-m", "change")
-        measured.append(timed("two revisions", commit, options.runs))
+        measured.append(timed("two revisions", commit, options.runs, LIMIT_SECONDS))
         return report([c for _, c, _ in cases] + [commit], measured)
+
+
+def many(count: int, runs: int) -> int:
+    """Time a change of many references, drawn from all definitions."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "dataset")
+        git(REPOSITORY, "clone", "-q", "--no-hardlinks", str(REPOSITORY), str(folder))
+        files = sorted(folder.glob("definitions/*/*.json"))
+        for file in random.Random(1).sample(files, count):
+            value = json.loads(file.read_text("utf-8"))
+            value["reference"] += "\n\nUNUSED = 0\n"
+            file.write_text(json.dumps(value, indent=2) + "\n", "utf-8")
+        git(folder, "commit", "-q", "-a", "-m", "change")
+        command = [sys.executable, "-m", "generator.cli.trace_dataset", "review"]
+        command += ["--dataset", str(folder), "--base", "HEAD~1", "--head", "HEAD"]
+        what = f"{count} references"
+        return report([command], [timed(what, command, runs, LIMIT_SECONDS_MANY)])
 
 
 def clone(folder: Path, definition: str) -> None:
@@ -62,10 +87,10 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True)
 
 
-def timed(what: str, command: list[str], runs: int) -> Measured:
+def timed(what: str, command: list[str], runs: int, limit: float) -> Measured:
     """Run a review several times, each in an interpreter of its own."""
     done: list[Run] = [run_once(command, EXPECTED) for _ in range(runs)]
-    return Measured(what, done, LIMIT_SECONDS, LIMIT_MIB)
+    return Measured(what, done, limit, LIMIT_MIB)
 
 
 if __name__ == "__main__":

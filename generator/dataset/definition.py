@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoadedAxis:
     """Name one dimension: a constant has a value, a variable has none."""
 
@@ -17,7 +17,7 @@ class LoadedAxis:
     description: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoadedTensor:
     """Declare one input or output.
 

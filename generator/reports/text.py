@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line
-from generator.reports.report import Report, Section, Table
+from generator.reports.report import Report, Row, Section, Table
 
 _LONGEST = 500
 # characters of one file's problems, and files, that wait for those without an error
@@ -20,6 +20,8 @@ _COUNTED = 20
 _WIDEST = 80
 # rows are not cut: what a terminal has no room for, it wraps
 _WIDTH = 1000
+# rows that are drawn together: a row takes a hundred times its text while it is drawn
+_AT_ONCE = 256
 
 
 def pieces(report: Report) -> Iterator[str]:
@@ -103,14 +105,39 @@ def _table(table: Table) -> Iterator[str]:
     if not table.columns:
         yield from (": ".join(map(_shown, row.cells)) for row in table.rows)
         return
+    from rich.cells import cell_len
+
+    totals = table.totals if len(table.rows) > 1 else ()
+    footer = totals or [""] * len(table.columns)
+    cells = [table.columns, footer, *(map(_shown, row.cells) for row in table.rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    for first in range(0, len(table.rows) or 1, _AT_ONCE):
+        rows = table.rows[first : first + _AT_ONCE]
+        is_last = first + _AT_ONCE >= len(table.rows)
+        text = _drawn(table, rows, widths, first == 0, totals if is_last else ())
+        yield from text.split("\n")
+
+
+def _drawn(
+    table: Table,
+    rows: Sequence[Row],
+    widths: Sequence[int],
+    has_head: bool,
+    totals: Sequence[str],
+) -> str:
+    """Return the text of some rows of a table, whose columns have the widths of all."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as Made
 
-    totals = table.totals if len(table.rows) > 1 else ()
-    made = Made(box=SIMPLE_HEAD, pad_edge=False, show_footer=bool(totals))
+    made = Made(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=has_head,
+        show_footer=bool(totals),
+    )
     footer = totals or [""] * len(table.columns)
-    for name, total in zip(table.columns, footer, strict=True):
+    for name, total, width in zip(table.columns, footer, widths, strict=True):
         is_words = name in table.words
         made.add_column(
             name,
@@ -118,16 +145,15 @@ def _table(table: Table) -> Iterator[str]:
             justify="left" if is_words else "right",
             no_wrap=not is_words,
             overflow="fold",
-            min_width=len(name),
-            max_width=_WIDEST if is_words else None,
+            width=min(width, _WIDEST) if is_words else width,
         )
-    for row in table.rows:
+    for row in rows:
         made.add_row(*map(_shown, row.cells))
     text = io.StringIO()
     # what a dataset says is no markup, and a file has no colours
     Console(file=text, width=_WIDTH, markup=False, highlight=False).print(made)
     lines = (line.rstrip() for line in text.getvalue().splitlines())
-    yield from "\n".join(lines).strip("\n").split("\n")
+    return "\n".join(lines).strip("\n")
 
 
 def _shown(text: str) -> str:

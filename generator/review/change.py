@@ -15,11 +15,15 @@ from generator.dataset.changes import Files
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
+from generator.dataset.python_source import forget_trees
 from generator.problems.messages import one_line
 from generator.review.definition_diff import Difference, compare
 from generator.review.sources import Sides
 from generator.review.tree import Tree
 from generator.rules.load import load_file
+
+_AT_ONCE = 8
+"""Definitions whose trees are kept together: a tree takes a hundred times its text."""
 
 _Lines = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
@@ -104,11 +108,19 @@ def make_changes(
 
     `known` maps paths of head to their definitions, where they were loaded before.
     """
-    old = {key: _load(base, key, sides.base) for key in definitions}
-    new = {
-        key: _load(head, key, sides.head) if known is None else known.get(_path(key))
-        for key in definitions
-    }
+    old: dict[Key, Definition | None] = {}
+    new: dict[Key, Definition | None] = {}
+    differences: dict[Key, tuple[Difference, ...]] = {}
+    # side by side, so that a text is parsed once and its tree can go soon
+    for number, key in enumerate(definitions, 1):
+        path = _path(key)
+        one = old[key] = _load(base, key, sides.base)
+        other = _load(head, key, sides.head) if known is None else known.get(path)
+        new[key] = other
+        if one and other:
+            differences[key] = tuple(compare(one, other))
+        if number % _AT_ONCE == 0:
+            forget_trees()
     was = {key: sides.base[p] for key in definitions if (p := _path(key)) in sides.base}
     now = {key: sides.head[p] for key in definitions if (p := _path(key)) in sides.head}
     gone = [key for key in was if key not in now]
@@ -119,6 +131,7 @@ def make_changes(
             is_alike = one and other and _substance(one) == _substance(other)
             if was[before].oid == now[key].oid or is_alike:
                 renamed[key] = before
+                differences[key] = tuple(compare(one, other)) if one and other else ()
                 gone.remove(before)
                 break
     made = []
@@ -139,7 +152,7 @@ def make_changes(
                 _path(before),
                 one,
                 other,
-                tuple(compare(one, other)) if one and other else (),
+                differences.get(key, ()),
                 None if lines == (None, None) else _workloads(*lines, other),
                 {
                     of_kind: Counter(_what(path, sides) for path in paths)

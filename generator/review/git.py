@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from sys import intern
 
 import pygit2
 from pygit2.enums import DiffOption, ObjectType
@@ -33,6 +34,9 @@ UNREAD = "0" * 40
 """Names the content of a large file that is none of the base's and was not read."""
 
 _LFS_POINTER = LFS_MAGIC + b".github.com/spec/v1\noid sha256:%s\nsize %d\n"
+# what is mapped of packs counts as memory of this process; by default 32 MiB each
+pygit2.settings.mwindow_size = 1 << 20
+pygit2.settings.mwindow_mapped_limit = 8 << 20
 # no index is written, and no submodule is opened
 _LOOSE = (
     DiffOption.INCLUDE_UNTRACKED
@@ -119,7 +123,7 @@ class Repository:
                     folders.add(name)
                     waiting.append((f"{name}/", entry))
                     continue
-                found[name] = TreeEntry(f"{entry.filemode:06o}", str(entry.id))
+                found[name] = TreeEntry(intern(f"{entry.filemode:06o}"), str(entry.id))
         return found
 
     def common(self, one: str, other: str) -> str | None:

@@ -255,7 +255,7 @@ def of_claims(evaluated: EvaluatedChange) -> Table:
     for claim in sorted(evaluated.claims, key=lambda claim: not claim.is_false)[
         :_CLAIMS
     ]:
-        status = Status.OPEN if claim.found == SKIPPED else Status.PASSED
+        status = Status.PASSED if claim.found == PASSED else Status.OPEN
         cells = (
             Quoted(f"{claim.file}:{claim.line}"),
             Quoted(f"{claim.solution}, {claim.workload}"),

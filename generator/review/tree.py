@@ -18,7 +18,7 @@ MAX_FILES = 2_000_000
 _ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TreeEntry:
     """One file of a tree: its mode (100644, 120000 a link, 160000 a submodule)."""
 

@@ -169,3 +169,24 @@ def test_a_page_has_all_and_a_comment_what_fits() -> None:
     page = "".join(printed(Report("Many", "", **made, is_page=True), "markdown"))
     assert page.count("<code>row 999 ") == 2
     assert page.startswith("# Many\n\nFine.\n\n## First\n\n- <code>row 0 ")
+
+
+def test_a_long_table_is_drawn_piece_by_piece_as_if_it_were_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The widths are those of all rows; the head stands once, the totals at the end."""
+    rows = [Cells((f"n{n}", "x" * (n % 90), str(n * n))) for n in range(23)]
+    table = Table(rows, ("name", "text", "size"), ("text",), totals=("all", "", "23"))
+    report = Report(
+        "title",
+        "command",
+        lambda: Conclusion(Status.PASSED, ""),
+        {},
+        [Section("", [table])],
+    )
+    whole = "".join(printed(report, "text"))
+    monkeypatch.setattr("generator.reports.text._AT_ONCE", 5)
+    pieces = "".join(printed(report, "text"))
+    assert "all" in whole.splitlines()[-2]
+    # a head and totals have a rule, which no piece between them has
+    assert pieces.replace("\n\n", "\n") == whole.replace("\n\n", "\n")
