@@ -108,8 +108,8 @@ def make_changes(
 
     `known` maps paths of head to their definitions, where they were loaded before.
     """
-    old: dict[Key, Definition | None] = {}
-    new: dict[Key, Definition | None] = {}
+    old: dict[Key, LoadedDefinition | None] = {}
+    new: dict[Key, LoadedDefinition | None] = {}
     differences: dict[Key, tuple[Difference, ...]] = {}
     # side by side, so that a text is parsed once and its tree can go soon
     for number, key in enumerate(definitions, 1):

@@ -353,8 +353,12 @@ def with_solutions(review: Review, evaluated: EvaluatedChange) -> Review:
         for said in evaluated.against[:_NAMED]
     ]
     kept = [reason for reason in review.grounds if reason.point != NOT_RUN]
-    for said in evaluated.unknown[:_NAMED]:
+    is_trusted = review.known is not None and review.known.trust_evidence
+    unseen = [*evaluated.unknown, *([] if is_trusted else evaluated.unmeasured)]
+    for said in unseen[:_NAMED]:
         kept.append(Reason(Decision.GPU, Weight.CLAIM, SOLUTIONS_RUN, said))
+    for said in evaluated.contrary[:_NAMED]:
+        kept.append(Reason(Decision.PERSON, Weight.CLAIM, SOLUTIONS_RUN, said))
     return replace(review, grounds=by_weight([*kept, *against]), evaluated=evaluated)
 
 

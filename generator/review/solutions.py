@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 OTHER_TIMES = "OTHER TIMES"
 """What is found of a claim whose values are right and whose times are not."""
 
+NO_TIMES = "RIGHT, TIMES UNKNOWN"
+"""What is found of a claim whose values are right, of times that this run has not."""
+
 _UNKNOWN = "the change has no such solution"
 _LONG = 300
 
@@ -48,7 +51,13 @@ class TraceClaim:
     @property
     def is_false(self) -> bool:
         """Return whether a run refused what the trace says has passed."""
-        return self.status == PASSED and self.found not in (PASSED, SKIPPED)
+        is_open = self.found in (PASSED, SKIPPED, NO_TIMES)
+        return self.status == PASSED and not is_open
+
+    @property
+    def is_contrary(self) -> bool:
+        """Return whether a run passed what the trace says has failed."""
+        return self.status != PASSED and self.found in (PASSED, NO_TIMES)
 
     def __str__(self) -> str:
         return one_line(
@@ -78,8 +87,19 @@ class EvaluatedChange:
         """Return one line for each solution and claim that could not be run here."""
         skipped = (v for v in self.verdicts if v.verdict == SKIPPED)
         lines = [one_line(f"{v.path}: not run: {v.reason}", _LONG) for v in skipped]
-        open_claims = (c for c in self.claims if c.found == SKIPPED)
-        return [*lines, *_together(open_claims)]
+        unasked = (c for c in self.claims if c.found == SKIPPED)
+        return [*lines, *_together(unasked)]
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Return one line for the claims whose times nobody measured again."""
+        is_open = (c for c in self.claims if c.found == NO_TIMES and not c.is_contrary)
+        return list(_together(is_open))
+
+    @property
+    def contrary(self) -> list[str]:
+        """Return one line for the claims of a failure that this run did not see."""
+        return list(_together(c for c in self.claims if c.is_contrary))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON has of it."""
@@ -93,16 +113,23 @@ class EvaluatedChange:
 def contradicted(
     claim: TraceClaim, trace: dict[str, Any], definition: str, fresh: Mapping[Key, Time]
 ) -> TraceClaim:
-    """Return a claim, false where its times are not those of a run on its hardware."""
+    """Return a claim, false where its times are not those of a run on its hardware.
+
+    Where there is no such run, nothing is known of the times that it states.
+    """
     from generator.evaluation.against import contradiction
 
     evaluation, workload = _object(trace, "evaluation"), _object(trace, "workload")
     hardware = _object(evaluation, "environment").get("hardware")
     about = (hardware, trace.get("solution"), workload.get("uuid"))
     time = fresh.get((definition, *map(str, about)))  # type: ignore[arg-type]
-    if claim.found != PASSED or time is None:
+    performance = _object(evaluation, "performance")
+    if claim.found != PASSED or not performance:
         return claim
-    why = contradiction(_object(evaluation, "performance"), time)
+    if time is None:
+        where = one_line(str(hardware), 60)
+        return replace(claim, found=NO_TIMES, why=f"(of {where}, not of this run)")
+    why = contradiction(performance, time)
     return replace(claim, found=OTHER_TIMES, why=why) if why else claim
 
 

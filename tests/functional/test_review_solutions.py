@@ -17,9 +17,15 @@ from generator.evaluation.verdict import (
 )
 from generator.review import shown
 from generator.review.decision import Decision
-from generator.review.review import Review, make_review, with_solutions
+from generator.review.review import (
+    SOLUTIONS_RUN,
+    Asked,
+    Review,
+    make_review,
+    with_solutions,
+)
 from generator.review.revisions import open_sources
-from generator.review.solutions import TraceClaim, evaluate_change
+from generator.review.solutions import NO_TIMES, TraceClaim, evaluate_change
 from tests.functional.hostile import write
 from tests.functional.reviewed import REFERENCE, changed, make
 from tests.functional.test_validate import WORKLOAD
@@ -94,6 +100,11 @@ def verdicts(made: Review) -> dict[str, str]:
     return {v.solution: v.verdict for v in made.evaluated.verdicts}
 
 
+def asked_by_run(made: Review) -> list[Decision]:
+    """Return what the run of solutions asks for; the dataset lacks a GPU's word anyway."""
+    return [r.decision for r in made.grounds if r.point == SOLUTIONS_RUN]
+
+
 def test_solutions_and_claims_are_judged(root: Path) -> None:
     add(root, "right", RIGHT)
     add(root, "wrong", WRONG)
@@ -103,13 +114,13 @@ def test_solutions_and_claims_are_judged(root: Path) -> None:
     assert verdicts(made) == {"right": "PASSED", "wrong": "INCORRECT_NUMERICAL"}
     assert made.evaluated is not None
     assert {c.solution: c.found for c in made.evaluated.claims} == {
-        "right": "PASSED",
+        "right": NO_TIMES,
         "wrong": "INCORRECT_NUMERICAL",
         "gone": "SKIPPED",
     }
     said = " ".join(made.reasons)
     assert "wrong claims PASSED, is INCORRECT_NUMERICAL in case" in said
-    assert "right claims" not in said
+    assert "right claims PASSED, is RIGHT, TIMES UNKNOWN (of a GPU" in said
     page = "".join(shown(made, "html"))
     assert "wrong.json" in page
     assert "claims PASSED for wrong" in page
@@ -137,12 +148,36 @@ def test_change_without_solutions_evaluates_nothing(root: Path) -> None:
         (PASSED, "INCORRECT_NUMERICAL", True),
         (PASSED, SKIPPED, False),
         (PASSED, PASSED, False),
+        (PASSED, NO_TIMES, False),
         ("RUNTIME_ERROR", PASSED, False),
     ],
 )
 def test_only_a_pass_is_a_false_claim(status: str, found: str, is_false: bool) -> None:
     claim = TraceClaim("traces/a/gemm/b.jsonl", 1, "mine", UUID, status, found)
     assert claim.is_false is is_false
+    assert claim.is_contrary is (status != PASSED)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "trusts", "wanted"),
+    [
+        (PASSED, False, [Decision.GPU]),
+        (PASSED, True, []),
+        ("RUNTIME_ERROR", True, [Decision.PERSON]),
+    ],
+)
+def test_times_that_nobody_measured_and_failures_that_nobody_saw(
+    root: Path, claimed: str, trusts: bool, wanted: list[Decision]
+) -> None:
+    """A right solution on a CPU shows neither that a time is true nor that it failed."""
+    add(root, "right", RIGHT)
+    trace(root, ("right", claimed))
+    with open_sources(root, None, None) as sources:
+        made = make_review(sources, 1, Asked(trust_evidence=trusts))
+        found = evaluate_change(made.changes, sources, "cpu", 1)
+    assert found is not None
+    made = with_solutions(made, found)
+    assert asked_by_run(made) == wanted
 
 
 def _measured(latency: float, spread: float) -> SolutionVerdict:
@@ -199,6 +234,10 @@ def test_with_a_gpu_claimed_times_are_measured_again(
     (claim,) = found.claims
     assert claim.is_false == is_false
     assert (made.decision is Decision.CHANGES) == is_false
+    # nothing is left where it was measured on the hardware that it names, and there alone
+    is_open = hardware == "another GPU"
+    asked_for = Decision.CHANGES if is_false else Decision.GPU
+    assert asked_by_run(made) == ([asked_for] if is_false or is_open else [])
     assert ("it claims 1.0000 ms" in str(claim)) == is_false
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from generator.evaluation.against import Time
 from generator.review.solutions import (
+    NO_TIMES,
     OTHER_TIMES,
     EvaluatedChange,
     TraceClaim,
@@ -39,7 +40,12 @@ def test_a_time_within_the_spread_stands() -> None:
 
 def test_a_time_of_other_hardware_is_not_compared() -> None:
     of_another = trace(1.0, "another GPU")
-    assert contradicted(CLAIM, of_another, "d", {KEY: Time(2.0, 0.01)}) == CLAIM
+    found = contradicted(CLAIM, of_another, "d", {KEY: Time(2.0, 0.01)})
+    assert (found.found, found.is_false) == (NO_TIMES, False)
+    assert found.why == "(of another GPU, not of this run)"
+    # what states no time claims none
+    del of_another["evaluation"]["performance"]
+    assert contradicted(CLAIM, of_another, "d", {}) == CLAIM
 
 
 def test_a_wrong_value_is_not_covered_by_a_wrong_time() -> None:
