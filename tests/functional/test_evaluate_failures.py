@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,23 @@ def test_an_unknown_case_is_wrong_usage(root: Path) -> None:
     status, out, _ = evaluate("right", "--dataset", root, "--case", "nonsense")
     assert status == 2
     assert "none of its cases is named 'nonsense'" in " ".join(out.split())
+
+
+def test_a_pipe_in_place_of_either_file_is_one_line(root: Path, tmp_path: Path) -> None:
+    """Nobody writes to it: who opened it would wait for ever."""
+    pipe, failure = tmp_path / "pipe", tmp_path / "failure.json"
+    os.mkfifo(pipe)
+    asked = {"device": "cpu", "workloads": "cases", "seed": 1, "fuzz": 0}
+    named = {
+        "definition": "d",
+        "path": "p",
+        "case": "c",
+        "verdict": "v",
+        "solution": {},
+    }
+    failure.write_text(json.dumps({"format": 1, **asked, **named}))
+    for words in ((pipe,), (failure, "--mended", pipe)):
+        status, _, err = audit(*words, "--dataset", root, command="replay")
+        assert status == 2
+        assert "a device or a pipe" in err
+        assert err.count("\n") == 1

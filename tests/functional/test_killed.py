@@ -72,7 +72,8 @@ class Command:
         """Return its arguments for a dataset."""
         beside = str(root.parent)
         words = [word.replace("BESIDE", beside) for word in self.arguments]
-        return [*words, "--dataset", str(root)]
+        where = "--output" if words[0] == "import" else "--dataset"
+        return [*words, where, str(root)]
 
 
 def _dataset(root: Path) -> None:
@@ -114,6 +115,17 @@ def _recordable(root: Path) -> None:
     assert with_dataset(root.parent) == root
 
 
+def _importable(root: Path) -> None:
+    """Write a dataset to be imported beside one that has a definition of it."""
+    make(root)
+    for n in range(9, 13):
+        other = {**DEFINITION, "name": f"gemm_n{n}_k4", "axes": axes(n)}
+        write(root, FILE.replace("n8", f"n{n}"), other)
+    shutil.copytree(root, root.parent / "foreign")
+    shutil.rmtree(root / "definitions")
+    write(root, FILE, DEFINITION)
+
+
 COMMANDS = {
     "gen-tests": Command("gen_tests", "--all", prepare=_rendered),
     "gen-tests --standalone": Command(
@@ -127,6 +139,11 @@ COMMANDS = {
         *("trace_dataset", "export", "--dialect", "sol-execbench", "--all"),
         *("--output", "BESIDE/dataset/exported"),
         prepare=_dataset,
+    ),
+    "import": Command(
+        *("trace_dataset", "import", "BESIDE/foreign"),
+        *("--dialect", "flashinfer-bench"),
+        prepare=_importable,
     ),
     "record": Command(
         *("trace_dataset", "record", "--device", "cpu", "--jobs", "1", "--all"),

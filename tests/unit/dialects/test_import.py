@@ -341,6 +341,68 @@ def test_blobs_come_back(tmp_path: Path, dialect: str) -> None:
     assert (back / PAYLOAD["path"]).read_text() == "others"
 
 
+def _solution(**fields: Any) -> dict[str, Any]:
+    spec = {
+        "language": "python",
+        "target_hardware": ["cpu"],
+        "entry_point": "a.py::run",
+    }
+    sources = [{"path": "a.py", "content": "x"}]
+    named = {"name": "s", "definition": "norm_h4", "author": "me", **fields}
+    return {**named, "spec": spec, "sources": sources}
+
+
+def _bench(root: Path, *solutions: dict[str, Any]) -> Path:
+    value = dump(reference="def run(x, eps):\n    return x * eps\n", tags=[])
+    del value["check"], value["description"]
+    workload = {"uuid": "a", "axes": {"m": 2}, "inputs": {}}
+    files = {
+        "definitions/norm/norm_h4.json": value,
+        "workloads/norm/norm_h4.jsonl": {"definition": "norm_h4", "workload": workload},
+        **{f"solutions/{n}.json": one for n, one in enumerate(solutions)},
+    }
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(json.dumps(content))
+    return root
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"author": bad} for bad in ("../../../x", "a/b", ".", ".git", "", "a\0b")),
+        *({"name": bad} for bad in ("/etc/x", "../x", "con", "a" * 300, "\ud800")),
+    ],
+    ids=str,
+)
+def test_a_solution_whose_name_is_no_part_of_a_path_is_left_out(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    source = _bench(tmp_path / "in", _solution(**fields), _solution(name="good"))
+    (found,) = write(read_source("flashinfer-bench", source), tmp_path / "out")
+    assert not found.reason
+    names = [p.name for p in tmp_path.rglob("*.json") if p.parts[-4:-3] == ("me",)]
+    assert names == ["good.json"]
+    assert not (tmp_path / "x").exists()
+    # an empty name fits no schema, and is no solution
+    said = [line for line in found.changes if line.startswith("the solution")]
+    assert len(said) == ("" not in fields.values())
+
+
+def test_an_import_overwrites_nothing(tmp_path: Path) -> None:
+    source = _bench(tmp_path / "in", _solution(description="\ud800"))
+    out = tmp_path / "out"
+    (found,) = write(read_source("flashinfer-bench", source), out)
+    (found,) = write(read_source("flashinfer-bench", source), out)
+    assert not [line for line in found.changes if "overwritten" in line]
+    mine = ("workloads/norm/norm_h4.jsonl", "solutions/me/norm/norm_h4/s.json")
+    for path in mine:
+        (out / path).write_text("mine")
+    (found,) = write(read_source("flashinfer-bench", source), out)
+    assert [(out / path).read_text() for path in mine] == ["mine", "mine"]
+    assert [line.split("'")[1] for line in found.changes[-2:]] == [*mine]
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [
