@@ -215,6 +215,8 @@ class Repository:
         loose = index.diff_to_workdir(_LOOSE).deltas
         paths = {os.fsdecode(d.new_file.raw_path) for d in (*staged, *loose)}
         below = {p[len(self.prefix) :] for p in paths if p.startswith(self.prefix)}
+        # a dataset that lies untracked in a checkout is a path of its own
+        below.discard("")
         lying = {*_lying(root)}
         found = {p: e for p, e in base.items() if p not in below}
         config = self.git.config
@@ -298,7 +300,8 @@ def open_repository(dataset: Path) -> Repository:
     ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "")
     folder = os.path.realpath(dataset)
     found = pygit2.discover_repository(folder, False, ceilings)
-    opened = pygit2.Repository(found) if found is not None else None
+    # by the folder: the repository's own may lie elsewhere, and says not for which files
+    opened = pygit2.Repository(folder) if found is not None else None
     if opened is None or opened.workdir is None:
         raise Failure(
             f"{where} is not in a git checkout: a review compares revisions. "

@@ -98,6 +98,9 @@ UNKNOWN = Treatment(
     "everything",
     "no command of this version reads it; another program might",
 )
+LICENCES = Treatment(
+    "licences", "that no command reads or runs them", "what they say", is_kept=True
+)
 OUTSIDE = Treatment(
     "outside of the dataset",
     "nothing",
@@ -221,6 +224,7 @@ TREATMENTS = (
     EVIDENCE,
     RENDERED,
     DOCUMENTS,
+    LICENCES,
     CARDS,
     SETTINGS_FILE,
     CUSTOM,
@@ -283,7 +287,7 @@ def _by_path(path: str) -> Treatment:
     if kind is PathClass.SOURCE:
         return CUSTOM
     if kind is PathClass.PAGES:
-        return DOCUMENTS if path in _LICENCES else CARDS
+        return LICENCES if path in _LICENCES else CARDS
     if path in (SETTINGS, ACCEPTED):
         return SETTINGS_FILE
     if _SOFTWARE.fullmatch(path):

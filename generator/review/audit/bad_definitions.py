@@ -61,6 +61,11 @@ def of_definitions() -> Iterator[PullRequest]:
         NEW_ERROR,
     )
     yield PullRequest(
+        "definition: a comment that says another coding",
+        together(reference("", "# coding: utf-7\n"), render),
+        NEW_ERROR,
+    )
+    yield PullRequest(
         "definition: an input is drawn from elsewhere",
         together(editing(FIRST, _drawn_from_elsewhere), render),
         WEAKER.id,

@@ -190,6 +190,7 @@ def of_removals() -> Iterator[PullRequest]:
         "a recording": removing(RECORDING),
         "the list of what can't be recorded": removing(UNRECORDED),
         "the workloads": removing(LINES),
+        "the licence": removing("LICENSE"),
         "a solution": removing("{solution}"),
         "the traces": removing("{traces}"),
         "a definition": removing(FIRST),
