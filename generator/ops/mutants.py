@@ -151,6 +151,11 @@ def zeroed(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
     return found
 
 
+def truncated(x: torch.Tensor) -> torch.Tensor:
+    """Return float32 values with the 16 bits that bfloat16 lacks cut off."""
+    return (x.contiguous().view(torch.int32) & -65536).view(torch.float32)
+
+
 def misread_as_e5m2(codes: torch.Tensor) -> torch.Tensor:
     """Return float8_e4m3fn values nearest to what the bits are in float8_e5m2."""
     wide = codes.view(torch.uint8).view(torch.float8_e5m2).float()

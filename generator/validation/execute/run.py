@@ -151,7 +151,9 @@ def _share(
         for position, how, report in _ended(lines):
             if position < len(left):
                 number = left[position]
-                answers[number] = list(_judged(definitions[number], how, report))
+                answers[number] = list(
+                    _judged(definitions[number], how, report, workloads)
+                )
         missing = [number for number in left if number not in answers]
         if not missing or outcome.ok:
             for number in missing:
@@ -237,11 +239,13 @@ def _ended(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[int, str, str]]:
             yield position, how, report
 
 
-def _judged(definition: LoadedDefinition, how: str, report: str) -> Iterator[Problem]:
+def _judged(
+    definition: LoadedDefinition, how: str, report: str, workloads: str
+) -> Iterator[Problem]:
     """Yield the Problems of an answer, or of a missing one."""
     if how == "time":
-        more = "and some for each workload"
-        message = f"`run` did not return within {SECONDS:.0f} seconds, {more}."
+        more = "" if workloads == "none" else ", and some for each workload"
+        message = f"`run` did not return within {SECONDS:.0f} seconds{more}."
         yield _problem(definition, EXECUTE_TIME, message)
     elif how != "exit 0":
         message = f"The process that called `run` was ended: {how}."

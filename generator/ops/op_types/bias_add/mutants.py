@@ -15,6 +15,7 @@ from generator.ops.mutants import (
     computed,
     on_inputs,
     on_outputs,
+    truncated,
 )
 from kernel_judge.definition import Definition
 
@@ -26,16 +27,11 @@ _FORMULAS: dict[str, Formula] = {
     "bias subtracted": lambda x, b: x - b,
     "bias added twice": lambda x, b: x + 2.0 * b,
     "product": lambda x, b: x * b,
-    "sum truncated": lambda x, b: _truncated(x + b),
+    "sum truncated": lambda x, b: truncated(x + b),
     "limited to 256": lambda x, b: (x + b).clamp(-256.0, 256.0),
     "mean of the bias": lambda x, b: x + b.mean(),
     "relu behind it": lambda x, b: (x + b).relu(),
 }
-
-
-def _truncated(x: torch.Tensor) -> torch.Tensor:
-    """Return float32 values with the 16 bits that bfloat16 lacks cut off."""
-    return (x.contiguous().view(torch.int32) & -65536).view(torch.float32)
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:

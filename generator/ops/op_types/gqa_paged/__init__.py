@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from generator.ops.spec import Figure, OpSpec
+from generator.ops.attention.naming import (
+    HEAD_FIGURES,
+    HEAD_TOKENS,
+    MASK_CONSTANTS,
+    MASK_NUMBERS,
+    MASK_WORDS,
+)
+from generator.ops.spec import OpSpec
 
 SPEC = OpSpec(
     "gqa_paged",
-    name_tokens={
-        "h": "num_qo_heads",
-        "kv": "num_kv_heads",
-        "d": "head_dim",
-        "ps": "page_size",
-    },
-    figures={
-        "num_qo_heads": Figure(("num_attention_heads",), "tp"),
-        "num_kv_heads": Figure(
-            ("num_key_value_heads", "num_global_key_value_heads"), "tp", "any"
-        ),
-        "head_dim": Figure(("head_dim", "global_head_dim"), takes="any"),
-    },
+    name_tokens={**HEAD_TOKENS, "ps": "page_size"},
+    figures=HEAD_FIGURES,
     name_words={
-        "causal": ("is_causal", True),
-        "noncausal": ("noncausal", True),
-        "alibi": ("alibi", True),
-        "fp16": ("fp16", True),
+        **MASK_WORDS,
         "custom": ("custom_mask", True),
         "kve4m3": ("kve4m3", True),
         "qe4m3": ("qe4m3", True),
     },
-    name_constants={"w": "window_left", "cap": "logits_soft_cap"},
-    variant_constants=(
-        "window_left",
-        "logits_soft_cap",
-        "noncausal",
-        "alibi",
-        "fp16",
-        "custom_mask",
-        "kve4m3",
-        "qe4m3",
-    ),
+    name_constants=MASK_NUMBERS,
+    variant_constants=(*MASK_CONSTANTS, "custom_mask", "kve4m3", "qe4m3"),
 )

@@ -19,19 +19,20 @@ from generator.ops.mutants import (
     on_inputs,
     on_outputs,
     shifted,
-    taken,
+)
+from generator.ops.state_space_mutants import (
+    interleaved_groups,
+    other_layout,
+    without_softplus,
 )
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.trial import as_tuple
-
-# input → its axis of heads
-_HEADS = {"x": 1, "dt": 1, "A": 0, "D": 0, "dt_bias": 0, "state": 1}
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants that the numbers of heads and groups allow."""
     changes: dict[str, Change] = {
-        "softplus missing": _without_softplus,
+        "softplus missing": without_softplus,
         "dt_bias missing": lambda i: {"dt_bias": torch.zeros_like(i["dt_bias"])},
         "dt_bias of the next head": lambda i: {"dt_bias": shifted(i["dt_bias"], 0)},
         "D missing": lambda i: {"D": torch.zeros_like(i["D"])},
@@ -59,24 +60,10 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     found = [on_inputs(definition, name, change) for name, change in changes.items()]
     found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
     found.append(calling(definition, "state leaks into the next sequence", _leaking))
-    found.append(calling(definition, "K/V state transposed", _other_layout))
+    found.append(calling(definition, "K/V state transposed", other_layout))
     if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
-        found.append(_interleaved(definition))
+        found.append(interleaved_groups(definition))
     return tuple(found)
-
-
-def _without_softplus(inputs: Inputs) -> dict[str, Any]:
-    """Return inputs whose softplus is max(dt + dt_bias, 0), as if softplus were missing.
-
-    The inverse of softplus is log(e^x - 1), about x for large x.
-    """
-    raw = inputs["dt"].double() + inputs["dt_bias"].double()
-    x = raw.clamp_min(1e-6)
-    before = torch.where(x > 30.0, x, torch.log(torch.expm1(x.clamp_max(30.0))))
-    return {
-        "dt": before.to(inputs["dt"].dtype),
-        "dt_bias": torch.zeros_like(inputs["dt_bias"]),
-    }
 
 
 def _one_sequence(inputs: Inputs) -> dict[str, Any]:
@@ -102,31 +89,6 @@ def _leaking(run: Run, inputs: dict[str, Any]) -> Any:
     state = inputs["state"].clone()
     state[1:] += behind[:-1]
     return run(*{**inputs, "state": state}.values())
-
-
-def _other_layout(run: Run, inputs: dict[str, Any]) -> Any:
-    """Read and write each state as [dstate, head_dim]."""
-    state = inputs["state"]
-    swapped = state.mT.contiguous().view(state.shape)
-    output, behind = as_tuple(run(*{**inputs, "state": swapped}.values()))
-    shape = (*behind.shape[:2], behind.shape[3], behind.shape[2])
-    return output, behind.contiguous().view(shape).mT.contiguous()
-
-
-def _interleaved(definition: Definition) -> DomainMutant:
-    """Return the mutant whose head h reads group h % ngroups."""
-    groups = definition.axes["ngroups"]
-    order = torch.arange(definition.axes["nheads"]).reshape(-1, groups).T.flatten()
-    back = order.argsort()
-
-    def call(run: Run, inputs: dict[str, Any]) -> Any:
-        moved = {
-            name: taken(inputs[name], axis, order) for name, axis in _HEADS.items()
-        }
-        output, behind = as_tuple(run(*{**inputs, **moved}.values()))
-        return taken(output, 1, back), taken(behind, 1, back)
-
-    return calling(definition, "head h reads group h % groups for h // ratio", call)
 
 
 MUTANTS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -14,24 +13,23 @@ from generator.ops.mutants import (
     Inputs,
     MutantGroup,
     Outputs,
-    Run,
     calling,
     on_inputs,
     on_outputs,
     shifted,
-    taken,
+)
+from generator.ops.state_space_mutants import (
+    interleaved_groups,
+    other_layout,
+    without_softplus,
 )
 from kernel_judge.definition import Definition
-from kernel_judge.inputs.trial import as_tuple
-
-# input → its axis of heads
-_HEADS = {"state": 1, "x": 1, "dt": 1, "A": 0, "D": 0, "dt_bias": 0}
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants that the numbers of heads and groups allow."""
     changes: dict[str, Change] = {
-        "softplus missing": _without_softplus,
+        "softplus missing": without_softplus,
         "dt_bias missing": lambda i: {"dt_bias": torch.zeros_like(i["dt_bias"])},
         "D missing": lambda i: {"D": torch.zeros_like(i["D"])},
         "D of the next head": lambda i: {"D": shifted(i["D"], 0)},
@@ -66,28 +64,15 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     }
     found = [on_inputs(definition, name, change) for name, change in changes.items()]
     found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
-    found.append(calling(definition, "K/V state transposed", _other_layout))
+    found.append(calling(definition, "K/V state transposed", other_layout))
     if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
-        found.append(_interleaved(definition))
+        found.append(interleaved_groups(definition))
     return tuple(found)
 
 
 def _raw_steps(inputs: Inputs) -> torch.Tensor:
     raw: torch.Tensor = inputs["dt"].double() + inputs["dt_bias"].double()
     return raw
-
-
-def _without_softplus(inputs: Inputs) -> dict[str, Any]:
-    """Return inputs whose softplus is max(dt + dt_bias, 0), as if softplus were missing.
-
-    The inverse of softplus is log(e^x - 1), about x for large x.
-    """
-    x = _raw_steps(inputs).clamp_min(1e-6)
-    before = torch.where(x > 30.0, x, torch.log(torch.expm1(x.clamp_max(30.0))))
-    return {
-        "dt": before.to(inputs["dt"].dtype),
-        "dt_bias": torch.zeros_like(inputs["dt_bias"]),
-    }
 
 
 def _rows(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
@@ -145,31 +130,6 @@ def _others_zero(outputs: Outputs, inputs: Inputs) -> Outputs:
     found = torch.zeros_like(pool)
     found[slots] = pool[slots]
     return output, found
-
-
-def _other_layout(run: Run, inputs: dict[str, Any]) -> Any:
-    """Read and write each state as [dstate, head_dim]."""
-    state = inputs["state"]
-    swapped = state.mT.contiguous().view(state.shape)
-    output, pool = as_tuple(run(*{**inputs, "state": swapped}.values()))
-    shape = (*pool.shape[:2], pool.shape[3], pool.shape[2])
-    return output, pool.contiguous().view(shape).mT.contiguous()
-
-
-def _interleaved(definition: Definition) -> DomainMutant:
-    """Return the mutant whose head h reads group h % ngroups."""
-    groups = definition.axes["ngroups"]
-    order = torch.arange(definition.axes["nheads"]).reshape(-1, groups).T.flatten()
-    back = order.argsort()
-
-    def call(run: Run, inputs: dict[str, Any]) -> Any:
-        moved = {
-            name: taken(inputs[name], axis, order) for name, axis in _HEADS.items()
-        }
-        output, pool = as_tuple(run(*{**inputs, **moved}.values()))
-        return taken(output, 1, back), taken(pool, 1, back)
-
-    return calling(definition, "head h reads group h % groups for h // ratio", call)
 
 
 MUTANTS = (

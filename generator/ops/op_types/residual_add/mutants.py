@@ -13,6 +13,7 @@ from generator.ops.mutants import (
     MutantGroup,
     computed,
     on_inputs,
+    truncated,
 )
 from kernel_judge.definition import Definition
 
@@ -26,14 +27,9 @@ _FORMULAS: dict[str, Formula] = {
     "residual added twice": lambda x, r: x + 2.0 * r,
     "mean of both": lambda x, r: (x + r) / 2.0,
     "product": lambda x, r: x * r,
-    "sum truncated": lambda x, r: _truncated(x + r),
+    "sum truncated": lambda x, r: truncated(x + r),
     "limited to 256": lambda x, r: (x + r).clamp(-256.0, 256.0),
 }
-
-
-def _truncated(x: torch.Tensor) -> torch.Tensor:
-    """Return float32 values with the 16 bits that bfloat16 lacks cut off."""
-    return (x.contiguous().view(torch.int32) & -65536).view(torch.float32)
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
