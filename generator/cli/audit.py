@@ -196,7 +196,8 @@ def audit(
         task: DefinitionTask[Any], failed: str, said: Callable[[Any], str]
     ) -> list[Any]:
         tell = numbered(len(files), failed, said)
-        return run_task(files, task, runs, keeping, tell)
+        with progress(f"Asking {plural(len(files), 'definition')}"):
+            return run_task(files, task, runs, keeping, tell)
 
     if checkers:
         from generator.evaluation.checkers.report import checkers_report

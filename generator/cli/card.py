@@ -8,7 +8,7 @@ import click
 
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.output import drifted, say, status_of, write_files
+from generator.cli.output import drifted, progress, say, status_of, write_files
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
@@ -53,7 +53,8 @@ def card(
         raise click.UsageError(message)
     Choice(dataset).find()
     settings = Settings(title or TITLE, repo or "", license_id or "")
-    files = card_files(dataset, settings)
+    with progress("Reading the dataset"):
+        files = card_files(dataset, settings)
     if not settings.license and not license_of(dataset):
         say("The card names no licence: --license ID, or a LICENSE in the dataset.")
     root, gone = dataset, []

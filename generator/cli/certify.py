@@ -15,6 +15,7 @@ from generator.cli.choose import Choice
 from generator.cli.evaluate import chosen_conditions
 from generator.cli.output import (
     check_writable,
+    progress,
     require_modules,
     say,
     show,
@@ -128,6 +129,7 @@ def certify(
             # as they come: an interrupted run has those that were asked
             write_files(output.parent, {output.name: "".join(lines).encode()})
 
-    found = run_task(files, task, runs, Keeping(None), told)
+    with progress(f"Asking the kernels of {plural(len(files), 'definition')}"):
+        found = run_task(files, task, runs, Keeping(None), told)
     show(certificate(found), form)
     return status_of(not any(one.error for one in found))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from generator.cli import options
-from generator.cli.output import EXIT_FINE, say, write
+from generator.cli.output import EXIT_FINE, progress, say, write
 from generator.problems import Failure
 
 _MOST_BYTES = 4 * 1024 * 1024
@@ -42,7 +42,8 @@ def comment(
     name = client.name()
     if yes and not name:
         raise Failure(NO_TOKEN)
-    done = publish(client, pr, name, text, dry=not yes)
+    with progress("Asking the Hub"):
+        done = publish(client, pr, name, text, dry=not yes)
     write(f"comment {_OUTCOMES[done][yes]}: {client.url(pr)}\n")
     if not yes:
         if not name:

@@ -12,13 +12,14 @@ from generator.cli.choose import Choice
 from generator.cli.output import (
     EXIT_USAGE,
     check_writable,
+    progress,
     require_modules,
     say,
     show,
     write_files,
 )
 from generator.evaluation.conditions.condition import NAMES, OF_CUDA
-from generator.problems.messages import one_line
+from generator.problems.messages import one_line, plural
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 # tasks beside each other on one; while one of them times, the others build or wait
@@ -176,14 +177,15 @@ def evaluate(
     if output is not None:
         check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
-    verdicts = api.Evaluator(jobs, runs).evaluate(
-        dataset,
-        chosen,
-        asks,
-        progress=lambda v: say(
-            f"{one_line(v.solution, 100)}: {v.verdict} {'' if secret else v.reason}"
-        ),
-    )
+    with progress(f"Evaluating {plural(len(chosen), 'solution')}"):
+        verdicts = api.Evaluator(jobs, runs).evaluate(
+            dataset,
+            chosen,
+            asks,
+            progress=lambda v: say(
+                f"{one_line(v.solution, 100)}: {v.verdict} {'' if secret else v.reason}"
+            ),
+        )
     if secret:
         verdicts = [without_details(verdict) for verdict in verdicts]
     if output is not None:

@@ -109,7 +109,8 @@ def export(
 
     choice.find()
     chosen = (choice.op_types, choice.names)
-    rows = list(export_dataset(choice.dataset, dialect, output, *chosen))
+    with progress("Writing definitions"):
+        rows = list(export_dataset(choice.dataset, dialect, output, *chosen))
     return _print("exports", rows, _exported, as_json)
 
 
