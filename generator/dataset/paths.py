@@ -85,6 +85,8 @@ CONDITIONS_KEPT = f"{VERIFICATION}/conditions.json"
 WAIVERS = f"{VERIFICATION}/waivers.json"
 NOT_OF_RUNS = (AUDIT, LIMITS_KEPT, CHECKERS_KEPT, CONDITIONS_KEPT, WAIVERS)
 """Files of verification/ that have no evidence of a run of tests."""
+_TESTS = "tests/references"
+_SUMS = re.compile(r"(tests/[\w.-]+)/SHA256SUMS", re.ASCII)
 _RENDERED = re.compile(r"tests/references/test_\w+\.py", re.ASCII)
 _WRITTEN = re.compile(
     r"tests/references/((test_\w+|conftest)\.py|pytest\.ini|SHA256SUMS"
@@ -95,13 +97,23 @@ _UNPORTABLE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\\\ud800-\udfff]|[ .]$')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
-def rendered_test(op_type: str) -> str:
-    """Return where the rendered tests of an op_type lie by default.
+def rendered_folder(paths: Iterable[str] = ()) -> str:
+    """Return the folder of the rendered tests among the paths of a dataset.
+
+    Another one than tests/references, where `gen-tests --output` put them, is known by
+    the list of hashes that lies in it.
+    """
+    folders = {match[1] for path in paths if (match := _SUMS.fullmatch(path))}
+    return min(folders) if folders and _TESTS not in folders else _TESTS
+
+
+def rendered_test(op_type: str, paths: Iterable[str] = ()) -> str:
+    """Return where the rendered tests of an op_type lie, among the paths of a dataset.
 
     Commands that are proposed name the file: pytest would collect the whole folder,
     with tests of others that may lie in it.
     """
-    return f"tests/references/test_{op_type}.py"
+    return f"{rendered_folder(paths)}/test_{op_type}.py"
 
 
 @dataclass(frozen=True, order=True)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from generator.dataset.paths import rendered_test
+from generator.dataset.paths import rendered_folder
 from generator.problems.messages import one_line
 from generator.review.checklist import ChecklistAnswer
 from generator.review.points import AT_WORKLOADS
@@ -23,7 +23,8 @@ def commands(
         return
     named = (name for a in answers for name in (a.definition, *a.others) if name)
     names = list(dict.fromkeys(named))
-    chosen, tested = "--all", "tests/references"
+    folder = rendered_folder(head)
+    chosen, tested = "--all", folder
     if len(names) <= _NAMED:
         quoted = [shlex.quote(one_line(name)) for name in names]
         paths = map(PurePosixPath, head)
@@ -32,13 +33,15 @@ def commands(
             for path in paths
             if path.parts[0] == "definitions" and path.stem in names
         }
-        files = [rendered_test(op_type) for op_type in sorted(op_types)]
+        files = [f"{folder}/test_{op_type}.py" for op_type in sorted(op_types)]
         chosen = " ".join(f"--definition-name {name}" for name in quoted)
         tested = " ".join(shlex.quote(one_line(file)) for file in files) or tested
         tested += "".join(f" --definition {name}" for name in quoted)
-    yield f"gen-tests {chosen}"
+    elsewhere = "" if folder == rendered_folder() else f" --output {folder}"
+    yield f"gen-tests {chosen}{elsewhere}"
     if any(answer.id == AT_WORKLOADS for answer in answers):
         tested += " --workloads all"
     yield f"pytest {tested} --device cuda --results results.jsonl"
     yield "trace-dataset verify --record results.jsonl"
-    yield f"trace-dataset record {chosen}"
+    tests = elsewhere.replace("--output", "--tests")
+    yield f"trace-dataset record {chosen}{tests}"

@@ -212,9 +212,8 @@ def _at_workloads(
         said = f"agreed at {plural(len(asked), 'workload')}"
         return PointFinding(UNKNOWN, CLAIMED + said, needs_gpu=True)
     told = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
-    command = (
-        f"pytest {rendered_test(new.op_type)} --definition {new.name} --device cuda"
-    )
+    file = rendered_test(new.op_type, known.sides.head)
+    command = f"pytest {file} --definition {new.name} --device cuda"
     return PointFinding(
         UNKNOWN,
         one_line(f"{told}: {command} --workloads all --results results.jsonl", 300),
@@ -310,7 +309,8 @@ def _recording(
         return PointFinding(NO, f"its replay failed: {bad[0]}")
     if replays:
         return PointFinding(YES, f"{shown}; its replay passed: {replays[0][1]}")
-    seen = f"{shown}; no replay is on record: pytest {rendered_test(new.op_type)}"
+    file = rendered_test(new.op_type, known.sides.head)
+    seen = f"{shown}; no replay is on record: pytest {file}"
     return PointFinding(
         UNKNOWN, f"{one_line(seen)} --definition {one_line(new.name, 100)}"
     )

@@ -29,3 +29,15 @@ def test_the_files_of_the_definitions_are_named(
     answers = [ChecklistAnswer(name, "a point", "unknown", "nothing") for name in names]
     _, run, *_ = commands(answers, HEAD)
     assert run == f"pytest {tested} --device cuda --results results.jsonl"
+
+
+def test_a_folder_of_their_own_is_named_by_each_command_that_asks_for_it() -> None:
+    answers = [ChecklistAnswer("a", "a point", "unknown", "nothing")]
+    head = [*HEAD, "tests/rendered/SHA256SUMS", "tests/references/test_theirs.py"]
+    lines = list(commands(answers, head))
+    assert lines[0].endswith(" --output tests/rendered")
+    assert lines[1].startswith("pytest tests/rendered/test_")
+    assert lines[-1].endswith(" --tests tests/rendered")
+    # where both are there, the default's are meant
+    both = [*head, "tests/references/SHA256SUMS"]
+    assert next(commands(answers, both)).endswith("--definition-name a")
