@@ -80,6 +80,8 @@ def main(arguments: list[str]) -> int:
         arguments[0] == "test" and len(arguments) > 1
     ):
         print(__doc__)
+        if arguments:
+            print(f"Error: {shlex.join(arguments)}: it is none of these.")
         return 2
     if not set_up():
         return 2

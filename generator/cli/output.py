@@ -168,13 +168,26 @@ def run(command: click.Command, program: str) -> int:
         context = getattr(error, "ctx", None)
         if context is not None:
             say(context.get_usage().splitlines()[0])
-        say(f"Error: {' '.join(error.format_message().split())}")
+        message = " ".join(error.format_message().split())
+        say(f"Error: {message}{_hint(message, context)}")
     except Failure as error:
         say(f"Error: {error}")
     except OSError as error:
         where = f"{error.filename2 or error.filename}: " if error.filename else ""
         say(f"Error: {where}{error.strerror or error}")
     return EXIT_USAGE
+
+
+_CHOICES = ("--dataset", "--op-type", "--definition-name", "--all")
+
+
+def _hint(message: str, context: click.Context | None) -> str:
+    """Return which options choose, where a person gave the name or folder alone."""
+    if context is None or not message.startswith("Got unexpected extra argument"):
+        return ""
+    known = {name for option in context.command.params for name in option.opts}
+    options = ", ".join(name for name in _CHOICES if name in known)
+    return f". What to work on is chosen by {options}." if options else ""
 
 
 def end_in_order() -> None:

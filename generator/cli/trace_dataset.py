@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from generator.cli.import_ import export, import_
 from generator.cli.mcp import mcp
 from generator.cli.model import model
 from generator.cli.output import (
+    EXIT_FINE,
+    EXIT_USAGE,
     progress,
     run_and_exit,
     status_of,
@@ -38,14 +41,23 @@ from generator.cli.verify import verify
 from generator.cli.warm import warm
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> int:
     """Check, review and publish a trace dataset.
 
     Results go to stdout, messages to stderr. Exit status: 0 fine, 1 problems found,
     2 wrong usage or unreadable input.
     """
+    if context.invoked_subcommand is None:
+        # a name alone asks what there is
+        sys.stderr.write(f"{context.get_help()}\n")
+        return EXIT_USAGE
+    return EXIT_FINE
 
 
 @options.command()

@@ -172,6 +172,9 @@ def discover_definitions(root: Path) -> Discovered:
             message = (
                 f"The folder {quote(os.path.abspath(root), 200)} has no definitions/."
             )
+            above = find_root(Path(os.path.abspath(root)))
+            if mode_of(above, "definitions") is not None:
+                message += f" {quote(str(above), 200)}, above it, has."
         return Discovered((), (), (DATASET_MISSING.problem("definitions", message),))
     problems: list[Problem] = []
     found: list[DatasetFile] = []

@@ -138,6 +138,11 @@ def _named(dataset: Path, name: str) -> Solution | Rejected:
     }
     if name not in paths:
         known = did_you_mean(name, paths)
+        if Path(name).is_file():
+            known = (
+                " That file is no solution, which is a JSON file with the sources in it: "
+                "docs/evaluate.md shows one."
+            )
         raise Failure(f"No solution is named {quote(name)}.{known}")
     return _read(dataset, paths[name], paths[name])
 

@@ -30,6 +30,11 @@ class KeptFailures:
     def __init__(self, folder: Path) -> None:
         # a test may change the working directory
         self._folder = folder.resolve()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"--keep-failures {folder}: {error.strerror}"
+            raise pytest.UsageError(reason) from error
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

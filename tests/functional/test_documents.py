@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from generator import api
 from generator.cli.gen_tests import cli as gen_tests
 from generator.cli.trace_dataset import cli as trace_dataset
 from tools import build_diagrams, build_pages, build_site
@@ -164,6 +166,14 @@ def test_the_reference_has_a_page_for_every_command_with_all_that_help_says() ->
             " ".join((command.help or "").partition("\n\n")[0].split()) in asked.output
         )
     assert all(find_spec(name) for name in build_site.MODULES)
+
+
+def test_the_solution_that_evaluate_shows_is_one() -> None:
+    page = (ROOT / "docs/evaluate.md").read_text("utf-8")
+    (text,) = fenced(page, "json")
+    found = api.as_solution(api.open_dataset(ROOT), json.loads(text))
+    assert (found.name, found.definition) == ("rmsnorm_mine", "rmsnorm_h4096")
+    assert "def run(x, weight)" in str(found.value["sources"])
 
 
 def test_each_diagram_is_drawn_and_the_site_asks_no_other_host() -> None:
