@@ -58,12 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
     from generator.running.context import ContextGuard
     from generator.running.evidence import EvidencePlugin
     from generator.running.exhaustion import MemoryGuard
+    from generator.running.logs import UncapturedLogs
     from generator.running.watchdog import Watchdog
 
     register = config.pluginmanager.register
     register(ComparedDefinitions(config, device), "reference-comparisons")
     register(ContextGuard(config, device), "reference-context")
     register(MemoryGuard(device), "reference-memory")
+    register(UncapturedLogs(), "reference-logs")
     register(EvidencePlugin(config, device), "reference-evidence")
     spreading = Spreading(config, device)
     register(spreading, "reference-spreading")
