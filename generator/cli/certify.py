@@ -22,6 +22,7 @@ from generator.cli.output import (
     status_of,
     write_files,
 )
+from generator.evaluation.conditions.condition import SANITIZERS
 from generator.problems.messages import plural
 
 _PROVIDERS = ("flashinfer", "sglang", "pytorch")
@@ -39,9 +40,15 @@ def certify(
     ),
     conditions: tuple[str, ...] = options.several(
         "Call as engines do: graph, stream, strided, compile, batch, soak, or all; "
-        "several with commas. All if not given.",
+        "several with commas. All if not given, none with --sanitize.",
         "CONDITION,...",
         "--as",
+    ),
+    sanitize: tuple[str, ...] = options.several(
+        "Run small cases under compute-sanitizer: memcheck, racecheck, initcheck, "
+        "synccheck, or all; several with commas. Each takes up to 300 s.",
+        "TOOL,...",
+        "--sanitize",
     ),
     soak: float = options.value(
         "How long the condition soak lasts.",
@@ -106,12 +113,14 @@ def certify(
     if device == "cuda" and executor == "local":
         # kernels share it: what they are asked takes little of it
         gpus = jobs * tuple(gpu.name for gpu in visible_gpus().found)
+    under = conditions or (() if sanitize else ("all",))
     task = certify_task(
         dataset,
         {
             "device": device,
             "providers": list(providers or _PROVIDERS),
-            "conditions": chosen_conditions("--as", conditions or ("all",)),
+            "conditions": chosen_conditions("--as", under),
+            "sanitizers": chosen_conditions("--sanitize", sanitize, SANITIZERS),
             "soak": soak,
             "timeout": timeout,
             "secret": secrets.randbits(62),

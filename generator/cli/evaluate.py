@@ -18,7 +18,7 @@ from generator.cli.output import (
     show,
     write_files,
 )
-from generator.evaluation.conditions.condition import NAMES, OF_CUDA
+from generator.evaluation.conditions.condition import NAMES, OF_CUDA, SANITIZERS
 from generator.problems.messages import one_line, plural
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
@@ -26,16 +26,18 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _ON_A_GPU = 4
 
 
-def chosen_conditions(option: str, values: tuple[str, ...]) -> list[str]:
-    """Return the conditions that an option names, in their order; `all` is all of them."""
+def chosen_conditions(
+    option: str, values: tuple[str, ...], names: tuple[str, ...] = NAMES
+) -> list[str]:
+    """Return which of `names` an option has, in their order; `all` is all of them."""
     words = [word.strip() for value in values for word in value.split(",")]
     for word in words:
-        if word not in (*NAMES, "all"):
+        if word not in (*names, "all"):
             raise click.BadParameter(
-                f"{one_line(word, 40)!r} is not one of {', '.join(NAMES)}, all.",
+                f"{one_line(word, 40)!r} is not one of {', '.join(names)}, all.",
                 param_hint=option,
             )
-    return [name for name in NAMES if name in words or "all" in words]
+    return [name for name in names if name in words or "all" in words]
 
 
 @options.command()
@@ -90,6 +92,12 @@ def evaluate(
         click.FloatRange(1.0, 86_400.0),
         metavar="SECONDS",
         default=10.0,
+    ),
+    sanitize: tuple[str, ...] = options.several(
+        "Run small cases of what passed under compute-sanitizer: memcheck, racecheck, "
+        "initcheck, synccheck, or all; several with commas. Each takes up to 300 s.",
+        "TOOL,...",
+        "--sanitize",
     ),
     timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
     timeout: float = options.value(
@@ -173,6 +181,8 @@ def evaluate(
     folder = str(keep_failures.absolute()) if keep_failures else ""
     asks = replace(asks, case=case, keep_failures=folder)
     asks = replace(asks, conditions=under, required=must, soak=soak)
+    tools = chosen_conditions("--sanitize", sanitize, SANITIZERS)
+    asks = replace(asks, sanitizers=tools)
     asks = replace(asks, memory_bytes=memory_limit and memory_limit << 20)
     if output is not None:
         check_writable(output)

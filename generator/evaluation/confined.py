@@ -31,8 +31,9 @@ _ENTRIES = 100_000
 """Files and folders that a solution may have."""
 _SHORT = 500
 _FOLDER = Path(__file__).parent
-_PROJECT = (_FOLDER.parent, Path(kernel_judge.__file__).parent)
-_INSIDE = "/judge"
+PROJECT = (_FOLDER.parent, Path(kernel_judge.__file__).parent)
+"""What no solution sees."""
+INSIDE = "/judge"
 _CLOCK = tuple(f"clock/{name}" for name in ("callee", "page", "shared_memory"))
 _CONDITIONS = ("conditions/engine", "conditions/graphs")
 _FLAT = ("worker", "namespaces", "calling", "building", "frames")
@@ -60,7 +61,7 @@ class Confinement:
         alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._device, self._allowed, self._alive = device, allowed, alive
-        self._hidden = [*_PROJECT, *hidden]
+        self._hidden = [*PROJECT, *hidden]
         self._limits = _limits(device, allowed)
         self._channel: socket.socket | None = None
         self._outcome: CommandOutcome | None = None
@@ -119,11 +120,11 @@ class Confinement:
 
     def _start(self) -> None:
         here, there = pair()
-        worker = f"{_INSIDE}/worker.py"
+        worker = f"{INSIDE}/worker.py"
         command = [sys.executable, "-s", "-B", worker]
         command += [str(there.fileno()), self._device]
         files = {
-            f"{_INSIDE}/{Path(n).name}.py": (_FOLDER / f"{n}.py").read_bytes()
+            f"{INSIDE}/{Path(n).name}.py": (_FOLDER / f"{n}.py").read_bytes()
             for n in _WORKER
         }
         self._stop, self._outcome = threading.Event(), None

@@ -33,6 +33,7 @@ class EvaluationRequest:
     without what was expected if `hides_expected`.
     `until_wrong` ends a solution at its first wrong answer. `conditions` are asked of
     what passed, those of `required` must hold; `soak` is how long, in seconds, one lasts.
+    `sanitizers` are the tools of compute-sanitizer that run what passed once more.
     `memory_bytes` is what a solution may have.
     """
 
@@ -52,6 +53,7 @@ class EvaluationRequest:
     conditions: Sequence[str] = ()
     required: Sequence[str] = ()
     soak: float = 10.0
+    sanitizers: Sequence[str] = ()
     memory_bytes: int | None = None
 
 
@@ -130,6 +132,7 @@ def _arguments(
         "conditions": list(asks.conditions),
         "required": list(asks.required),
         "soak": asks.soak,
+        "sanitizers": list(asks.sanitizers),
         "memory_bytes": asks.memory_bytes,
         "timing": asks.timing,
         "timeout": asks.timeout,

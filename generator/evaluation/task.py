@@ -30,6 +30,7 @@ from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
+from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
@@ -71,7 +72,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if task["gpus"]:
         bind(free_gpu(task["gpus"]))
     allowed = Allowed(task["timeout"])
-    within = 4 * allowed.call_seconds + allowed.build_seconds
+    within = 4 * allowed.call_seconds + max(allowed.build_seconds, TOOL_SECONDS)
     alive = partial(link.at, within=within)
     alive()
     found: list[dict[str, Any]] = []
@@ -104,7 +105,7 @@ class _Bench:
         confinement: Callable[[Allowed], Confinement],
     ) -> None:
         self._definition, self._root, self._file = definition, root, file
-        self._task = task
+        self._task, self._alive = task, alive
         self._field: Field | None = None
         self._device = torch.device(task["device"])
         self._workloads = (
@@ -214,7 +215,8 @@ class _Bench:
                     rivals = self._rivals()
                     how = (session, asked, cases, passes, secret, rivals, notes)
                     cases = timed(*how)
-            if task["conditions"] and cases and worst(cases).verdict == PASSED:
+            asks = task["conditions"] or task["sanitizers"]
+            if asks and cases and worst(cases).verdict == PASSED:
                 about = (session, solution, asked, own.randrange(2**62))
                 conditions |= self._under_conditions(*about)
                 cases += required(conditions, task["required"])
@@ -223,7 +225,10 @@ class _Bench:
     def _under_conditions(
         self, session: Session, solution: Solution, asked: EvaluationRounds, secret: int
     ) -> dict[str, Condition]:
-        """Return the verdicts on a solution under conditions; a soak has the GPU alone."""
+        """Return the verdicts on a solution under conditions; a soak has the GPU alone.
+
+        compute-sanitizer's tools have each a sandbox of their own.
+        """
         task, passes = self._task, solution.passes_outputs
         interface = asked.subject.interface
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
@@ -242,6 +247,12 @@ class _Bench:
                     found[name] = ask(asking, name)
         finally:
             asking.session.close()
+        how_built = {**solution.how(), "arguments": count}
+        for tool in task["sanitizers"]:
+            self._alive()
+            watches = confined(_hidden(self._root), task["device"])
+            with self._uses():
+                found[tool] = sanitized(asking, tool, how_built, watches)
         return found
 
     def _begin_rivals(self, asked: EvaluationRounds) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from generator.evaluation.certification.result import Certified
-from generator.evaluation.conditions.condition import HOLDS, NAMES, SKIPPED
+from generator.evaluation.conditions.condition import HOLDS, NAMES, SANITIZERS, SKIPPED
 from generator.problems.messages import plural
 from generator.reports.report import (
     Conclusion,
@@ -33,10 +33,11 @@ def certificate(found: Sequence[Certified], *, is_page: bool = False) -> Report:
         for one in ordered
         for name, value in one.kernels.items()
     ]
-    counts = {name: Counter[str]() for name in NAMES}
+    counts = {name: Counter[str]() for name in (*NAMES, *SANITIZERS)}
     for _, _, conditions in kernels:
         for name, condition in conditions.items():
             counts[name][condition["verdict"]] += 1
+    names = [name for name in counts if name in NAMES or counts[name]]
     verdicts = (HOLDS, "broken", "unsupported", SKIPPED)
     summary = Table(
         [
@@ -51,7 +52,7 @@ def certificate(found: Sequence[Certified], *, is_page: bool = False) -> Report:
             (
                 Quoted(one.definition),
                 Quoted(kernel),
-                *(conditions.get(n, {}).get("verdict", "-") for n in NAMES),
+                *(conditions.get(n, {}).get("verdict", "-") for n in names),
             )
         )
         for one, kernel, conditions in kernels
@@ -66,7 +67,7 @@ def certificate(found: Sequence[Certified], *, is_page: bool = False) -> Report:
         Row((provider, name, verdict, Quoted(reason), str(count)))
         for (provider, name, verdict, reason), count in sorted(reasons.items())
     ]
-    columns = ("definition", "kernel", *NAMES)
+    columns = ("definition", "kernel", *names)
     errors = [one for one in found if one.error]
     sections = [
         Section("Summary", [summary]),

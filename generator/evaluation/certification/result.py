@@ -90,7 +90,8 @@ def current(dataset: Path) -> list[Certified]:
 def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
     """Add results to the dataset's record; return the definitions that were recorded.
 
-    Kernels that were not asked stay, as long as the definition is the same.
+    Kernels that were not asked stay, as long as the definition is the same, and of one
+    the conditions that were not, as long as its versions are.
     """
     with locked(dataset):
         values = kept(dataset)
@@ -105,7 +106,7 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
                 one.definition,
                 one.op_type,
                 one.path,
-                {**old, **one.kernels},
+                {**old, **{n: _added(old.get(n), k) for n, k in one.kernels.items()}},
                 one.gpu,
                 one.sha256,
             )
@@ -117,6 +118,15 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
         text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
         write_below(dataset, CONDITIONS_KEPT, text.encode("ascii"))
     return names
+
+
+def _added(
+    old: Mapping[str, Any] | None, kernel: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return a kernel with the conditions that it was asked before."""
+    if old is None or old.get("versions") != kernel.get("versions"):
+        return kernel
+    return {**kernel, "conditions": {**old["conditions"], **kernel["conditions"]}}
 
 
 def _is_current(dataset: Path, one: Certified) -> bool:

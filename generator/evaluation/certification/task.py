@@ -19,6 +19,7 @@ from generator.evaluation.conditions.ask import ask
 from generator.evaluation.conditions.asking import Asking, ConditionSkipped, is_small
 from generator.evaluation.conditions.condition import SKIPPED, Condition
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
+from generator.evaluation.sanitizing.tool import plain, sanitized
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu
 from generator.evaluation.verdict import Refused
@@ -33,6 +34,7 @@ from kernel_judge.providers import backend_obstacle, version
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
 
+_WATCHED = "generator.evaluation.sanitizing.kernel"
 # what an adapter raises, as the kernel's process says it
 _NOT_TAKEN = f"{Skip.__name__}: "
 
@@ -66,6 +68,10 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         judges = partial(KernelJudge, lacks=backend.lacks)
         asking = Asking(session, *about, judges=judges)
         found[kernel] = _conditions(asking, task["conditions"])
+        for tool in task["sanitizers"]:
+            link.at(f"{kernel}, {tool}", within=3600.0)
+            watched = sanitized(asking, tool, how, plain(_WATCHED))
+            found[kernel]["conditions"][tool] = watched.as_dict()
         found[kernel]["versions"] = {
             "torch": str(torch.__version__),
             provider: version(provider),

@@ -11,6 +11,8 @@ COMPILE, BATCH, SOAK = "compile", "batch", "soak"
 NAMES = (GRAPH, STREAM, STRIDED, COMPILE, BATCH, SOAK)
 OF_CUDA = (GRAPH, STREAM)
 """Conditions that need a GPU."""
+SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+"""compute-sanitizer's tools: each is a condition of a GPU, `broken` by a finding."""
 
 HOLDS, BROKEN, UNSUPPORTED, SKIPPED = "holds", "broken", "unsupported", "skipped"
 """All calls were right; one was wrong; it says no, and goes on; it was not asked."""

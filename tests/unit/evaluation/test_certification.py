@@ -49,7 +49,13 @@ def root(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "dataset", (value,))
 
 
-def asked(root: Path, conditions: list[str], monkeypatch, name: str) -> dict[str, Any]:
+def asked(
+    root: Path,
+    conditions: list[str],
+    monkeypatch,
+    name: str,
+    sanitizers: tuple[str, ...] = (),
+) -> dict[str, Any]:
     (file,) = discover_definitions(root).files
     monkeypatch.setattr(process, "_MODULE", "tests.unit.evaluation.cpu_kernel")
     monkeypatch.setattr(
@@ -63,6 +69,7 @@ def asked(root: Path, conditions: list[str], monkeypatch, name: str) -> dict[str
             "gpus": [],
             "providers": ["pytorch"],
             "conditions": conditions,
+            "sanitizers": sanitizers,
             "soak": 2.0,
             "timeout": 60.0,
             "secret": 4,
@@ -87,6 +94,14 @@ def test_kernel_is_asked_in_a_process(root, monkeypatch, kernel, verdicts):
     assert {name: one["verdict"] for name, one in found.items()} == verdicts
     if kernel == "fails":
         assert "no kernel image" in found["strided"]["reason"]
+
+
+def test_tools_of_compute_sanitizer_are_conditions(root, monkeypatch):
+    tools = ("memcheck", "racecheck")
+    found = asked(root, ["strided"], monkeypatch, "right", tools)["conditions"]
+    assert list(found) == ["strided", *tools]
+    skipped = {"verdict": "skipped", "reason": "needs CUDA", "details": {}}
+    assert found["memcheck"] == found["racecheck"] == skipped
 
 
 def test_soak_counts_what_the_process_has(root, monkeypatch):
@@ -225,6 +240,28 @@ def test_record_keeps_other_kernels_of_the_same_text(root, tmp_path):
     path.write_text(json.dumps(value))
     assert current(root) == []
     assert record(root, [one]) == [], "it is of another text"
+
+
+def test_record_keeps_other_conditions_of_the_same_versions(root):
+    record(root, [certified(root, pytorch=verdicts(graph="holds", batch="broken"))])
+    record(root, [certified(root, pytorch=verdicts(memcheck="broken", batch="holds"))])
+    (found,) = current(root)
+    kept_now = found.kernels["pytorch"]["conditions"]
+    assert {name: one["verdict"] for name, one in kept_now.items()} == {
+        "graph": "holds",
+        "batch": "holds",
+        "memcheck": "broken",
+    }
+    newer = {**verdicts(memcheck="holds"), "versions": {"torch": "2.14"}}
+    record(root, [certified(root, pytorch=newer)])
+    assert set(current(root)[0].kernels["pytorch"]["conditions"]) == {"memcheck"}
+
+
+def test_page_has_columns_of_tools_that_were_asked(root):
+    found = certified(root, pytorch=verdicts(graph="holds", racecheck="broken"))
+    page = "".join(printed(certificate([found], is_page=True), "markdown"))
+    assert "| racecheck | 0 | 1 | 0 | 0 |" in page
+    assert "memcheck" not in page
 
 
 def test_nothing_is_kept_of_what_was_not_asked(root):

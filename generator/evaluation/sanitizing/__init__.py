@@ -1,0 +1,1 @@
+"""compute-sanitizer on what passed: its tools as conditions."""
