@@ -75,7 +75,7 @@ def nmse(
     So llama.cpp's test-backend-ops decides; its bound is 1e-7, of products of matrices
     5e-4.
     """
-    value = measure(actual, expected, 0.0, 0.0).nmse
+    value = measure(actual, expected).nmse
     return value <= max_nmse, value
 
 

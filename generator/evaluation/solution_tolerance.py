@@ -33,9 +33,10 @@ def solution_tolerance(
         return allowed
     rtol = max(strict.rtol, allowed.rtol - strict.rtol)
     atol = max(strict.atol, allowed.atol - strict.atol)
+    of_row = max(strict.of_row, allowed.of_row)
     # of two sides that round alike it is less than of one that rounds
     nmse = None if allowed.nmse is None else max(allowed.nmse, strict.nmse or 0.0)
-    return replace(allowed, rtol=rtol, atol=atol, nmse=nmse)
+    return replace(allowed, rtol=rtol, atol=atol, nmse=nmse, of_row=of_row)
 
 
 def whose_tolerance(subject: Subject, output: str, case: Case) -> str:
@@ -60,6 +61,7 @@ def doubled(tolerance: Tolerance) -> Tolerance:
         None
         if tolerance.norm_ratio is None
         else (tolerance.norm_ratio[0] ** 2, tolerance.norm_ratio[1] ** 2),
+        of_row=2.0 * tolerance.of_row,
     )
 
 

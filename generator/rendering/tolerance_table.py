@@ -154,7 +154,10 @@ def _cells(bound: ToleranceRow, reasons: dict[str, int]) -> tuple[str, ...]:
     if tolerance.hit_ratio < 1.0:
         reason = f"{reason} {tolerance.hit_ratio:.4g} of elements".lstrip()
     nmse = "" if tolerance.nmse is None else f"{tolerance.nmse:.3g}"
-    numbers = f"{tolerance.rtol:.3g}", f"{tolerance.atol:.3g}{'*' * bound.grows}", nmse
+    atol = f"{tolerance.atol:.3g}{'*' * bound.grows}"
+    if tolerance.of_row:
+        atol += f" + {tolerance.of_row:.2g}·row's RMS"
+    numbers = f"{tolerance.rtol:.3g}", atol, nmse
     return bound.output, source, *numbers, reason
 
 

@@ -78,7 +78,7 @@ def compute_error_metrics(ref: Any, gt: Any, name: str = "output") -> tuple[Any,
     """
     from kernel_judge.comparison.metrics import measure
 
-    found = measure(ref, gt, 0.0, 0.0)
+    found = measure(ref, gt)
     print(f"\n{name}: {found.summary()}")
     print(f"  largest error {found.max_abs:.6e}, mean {found.mean_abs:.6e}")
     for worst in found.worst:

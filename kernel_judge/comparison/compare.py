@@ -97,13 +97,15 @@ def compare(
     if disagreement:
         return stop(disagreement)
 
-    metrics = measure(actual, expected, tolerance.rtol, tolerance.atol)
+    metrics = measure(actual, expected, tolerance)
     if metrics.expected_rms == 0.0:
         # nothing but zeros is expected: any atol would accept noise as agreement
         return _judge_zeros(metrics, tolerance)
-    if metrics.elements and tolerance.atol > metrics.expected_rms:
+    of_row = tolerance.of_row
+    if metrics.elements and tolerance.atol > (1.0 - of_row) * metrics.expected_rms:
+        more = f" and {of_row:g} of the RMS" if of_row else ""
         finding = (
-            f"vacuous: atol {tolerance.atol:g} exceeds the RMS of the expected output, "
+            f"vacuous: atol {tolerance.atol:g}{more} exceeds the RMS of the expected output, "
             f"{metrics.expected_rms:.3g}; zeros would pass"
         )
         return Comparison(ERROR, (finding,), tolerance, metrics)
@@ -122,7 +124,7 @@ def mismatch(actual: object, expected: object, tolerance: Tolerance) -> str:
     if actual.shape != expected.shape or tolerance.hit_ratio != 1.0:
         return ""
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
-        beyond = (a - e).abs() > tolerance.atol + tolerance.rtol * e.abs()
+        beyond = (a - e).abs() > tolerance.allowed(e)
         if bool(beyond.any()):
             place = first + int(beyond.flatten().nonzero()[0])
             return f"an element is beyond the tolerance, the first at place {place}"
@@ -220,11 +222,13 @@ def _bounds_exceeded(metrics: Metrics, tolerance: Tolerance) -> list[str]:
         share = 100.0 * metrics.mismatched / max(metrics.elements, 1)
         worst = metrics.worst[0]
         allowed = tolerance.atol + tolerance.rtol * abs(worst.expected)
+        of_row = tolerance.of_row
+        more = f", and {of_row:g} of the RMS of its row" if of_row else ""
         findings.append(
             f"mismatched elements: {metrics.mismatched} / {metrics.elements} "
             f"({share:.1f}%), allowed {100.0 * (1.0 - tolerance.hit_ratio):.1f}%; "
             f"the worst at {worst}, allowed "
-            f"{tolerance.atol:g} + {tolerance.rtol:g}·|expected| = {allowed:.3g}"
+            f"{tolerance.atol:g} + {tolerance.rtol:g}·|expected| = {allowed:.3g}{more}"
         )
     if tolerance.nmse is not None and not metrics.nmse <= tolerance.nmse:
         findings.append(f"NMSE {metrics.nmse:.3g}, allowed {tolerance.nmse:g}")

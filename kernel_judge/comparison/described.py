@@ -62,8 +62,7 @@ def _wrong(actual: Any, expected: Any, found: Comparison) -> torch.Tensor | None
     if not both or actual.shape != expected.shape or found.tolerance is None:
         return None
     a, e = actual.detach().cpu().double(), expected.detach().cpu().double()
-    allowed = found.tolerance.atol + found.tolerance.rtol * e.abs()
-    right: torch.Tensor = (a == e) | ((a - e).abs() <= allowed)
+    right: torch.Tensor = (a == e) | ((a - e).abs() <= found.tolerance.allowed(e))
     return ~right
 
 

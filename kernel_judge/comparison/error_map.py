@@ -92,7 +92,7 @@ def _ratio(
     """Return |a - e| / allowed in float64; infinity where it is not finite."""
     a = actual.detach().double()
     e = expected.detach().to(a.device).double()
-    ratio = (a - e).abs() / (e.abs() * tolerance.rtol + tolerance.atol)
+    ratio = (a - e).abs() / tolerance.allowed(e)
     finite = a.isfinite() & e.isfinite()
     ratio = ratio.clamp(max=LARGEST).masked_fill(~finite, math.inf)
     # 0 / 0 where nothing is allowed and nothing is amiss; infinities that agree

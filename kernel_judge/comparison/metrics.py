@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kernel_judge.comparison.signed_error import SignedSums
+from kernel_judge.comparison.tolerance import EXACT, Tolerance
 
 WORST = 5
 
@@ -77,21 +78,21 @@ class Metrics:
 
 
 def measure(
-    actual: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance = EXACT
 ) -> Metrics:
     """Return the metrics of two tensors of one shape, of any dtype; float64 inside.
 
-    Elements that are not finite in both count as mismatched only where they differ;
+    Mismatched are the elements beyond what the tolerance allows each. Those that are not finite in both count as mismatched only where they differ;
     `compare` has judged them before.
     """
     sums = _BlockSums()
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
-        sums.add(a, e, rtol, atol, first)
+        sums.add(a, e, tolerance, first)
     if not actual.is_floating_point() and not expected.is_floating_point():
         # float64 merges integers above 2^53
         there, wanted = actual.detach(), expected.detach().to(actual.device)
         close = (there.double() - wanted.double()).abs() == 0.0
-        exact = atol + rtol * wanted.double().abs() == 0.0
+        exact = tolerance.allowed(wanted.double()) == 0.0
         sums.mismatched += int((close & exact & (there != wanted)).sum())
     return sums.metrics(actual, expected)
 
@@ -134,7 +135,7 @@ class _BlockSums:
         self._worst: list[tuple[float, int, float, float]] = []
 
     def add(
-        self, a: torch.Tensor, e: torch.Tensor, rtol: float, atol: float, first: int
+        self, a: torch.Tensor, e: torch.Tensor, tolerance: Tolerance, first: int
     ) -> None:
         """Add a block of float64 whose first element has a place."""
         signed = a - e
@@ -148,7 +149,7 @@ class _BlockSums:
                 signed = a - e
             total = float(e.sum())
         error, size = signed.abs(), e.abs()
-        excess = torch.sub(error, (size * rtol).add_(atol))
+        excess = torch.sub(error, tolerance.allowed(e))
         most = float(excess.max())
         if not most <= 0.0:
             self.mismatched += int((excess > 0.0).sum())

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from kernel_judge.definition import Case, Definition
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Tolerance:
     """Bound a comparison: |actual - expected| <= atol + rtol·|expected|, and the rest.
+
+    `of_row` adds as many times the RMS of what is expected in the element's row, the last
+    axis: a sum's rounded terms leave errors of that size in elements that happen to be
+    small, and rows differ by as much as their terms do. Elements without rows, such as
+    those that a recording has, count as a row of the largest of them.
 
     `nmse` bounds Σ(a-e)²/Σe². `hit_ratio` below 1 is the share of elements that must be
     within atol and rtol; then `cosine` and `norm_ratio`, |actual| over |expected|, bound the
@@ -29,6 +38,18 @@ class Tolerance:
     cosine: float | None = None
     norm_ratio: tuple[float, float] | None = None
     bias: float | None = None
+    of_row: float = 0.0
+
+    def allowed(self, expected: Tensor) -> Tensor:
+        """Return how far each element may be off, of expected float64 [..., row]."""
+        allowed = expected.abs().mul_(self.rtol).add_(self.atol)
+        if not self.of_row or not expected.numel():
+            return allowed
+        finite = expected.masked_fill(~expected.isfinite(), 0.0)
+        if expected.dim() < 2:
+            return allowed.add_(finite.abs().max(), alpha=self.of_row)
+        rms = finite.square_().mean(dim=-1, keepdim=True).sqrt_()
+        return allowed.add_(rms, alpha=self.of_row)
 
 
 # the biases are 16 units in the last place of float32, of its approximations of exp2, log2
@@ -118,7 +139,7 @@ def choose_tolerance(
 
     `constants` are those that the definition has, `axes` all of the case's. The first override that applies wins
     over the dtype's default. `run_tolerance`, the user's `--tolerance`, then replaces
-    rtol and atol. Integers and booleans are exact.
+    rtol and atol, and what is allowed of a row. Integers and booleans are exact.
     """
     # a recording of a kernel is judged as the kernel itself
     source = source.removeprefix(RECORDED)
@@ -130,13 +151,17 @@ def choose_tolerance(
         chosen = replace(chosen, bias=default.bias)
     if run_tolerance is not None and chosen != EXACT:
         bias = max(run_tolerance, chosen.bias or 0.0)
-        chosen = replace(chosen, rtol=run_tolerance, atol=run_tolerance, bias=bias)
+        chosen = replace(
+            chosen, rtol=run_tolerance, atol=run_tolerance, bias=bias, of_row=0.0
+        )
     return chosen
 
 
 def looser(first: Tolerance, second: Tolerance) -> Tolerance:
     """Return the wider of two tolerances, for two sources held against each other."""
-    wider = max(first, second, key=lambda t: (t.atol + t.rtol, t.nmse or 0.0))
+    wider = max(
+        first, second, key=lambda t: (t.atol + t.rtol + t.of_row, t.nmse or 0.0)
+    )
     biases = (first.bias, second.bias)
     bias = None if None in biases else max(b for b in biases if b is not None)
     return replace(wider, bias=bias)

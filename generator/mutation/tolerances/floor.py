@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -44,6 +44,12 @@ def measured(
     of_all = _ShareSums()
     size = _CHUNK if tolerance.hit_ratio >= 1.0 else max(actual.numel(), 1)
     flat = [actual.reshape(-1), expected.reshape(-1)]
+    # what rows allow follows from whole rows, all else from the elements of a chunk
+    rows = replace(tolerance, atol=0.0, rtol=0.0)
+    of_rows = rows.allowed(expected.double()) if tolerance.of_row else None
+    if of_rows is None:
+        of_rows = torch.zeros_like(expected)
+    flat.append(of_rows.reshape(-1))
     flat += [] if exact is None else [exact.reshape(-1)]
     for parts in zip(*(torch.split(values, size) for values in flat), strict=True):
         of_all.add(parts, tolerance, roundings)
@@ -101,19 +107,19 @@ class _ShareSums:
     def add(
         self, parts: Sequence[torch.Tensor], tolerance: Tolerance, roundings: int
     ) -> None:
-        """Add a chunk of both sides and, if there is one, of the exact output."""
+        """Add a chunk of both sides, of what rows allow, and of an exact output if known."""
         dtype = parts[0].dtype
         wide = [part.double() for part in parts]
         finite = wide[0].isfinite() & wide[1].isfinite()
         if not bool(finite.all()):
             wide = [part[finite] for part in wide]
-        a, e = wide[:2]
+        a, e, of_rows = wide[:3]
         if not e.numel():
             return
         half = half_ulp(e, dtype)
         error = (a - e).abs()
         beyond = (error - roundings * half).clamp_min(0.0)
-        bound = tolerance.atol + tolerance.rtol * e.abs()
+        bound = tolerance.atol + tolerance.rtol * e.abs() + of_rows
         self.elements += e.numel()
         self.power += _power(e)
         self.error += _power(error)
@@ -126,9 +132,10 @@ class _ShareSums:
             found = _at(tolerance.hit_ratio, needed / bound)
             self.shares[times] = max(share, found)
             if times == LEAST:
-                rest = _at(tolerance.hit_ratio, needed - tolerance.rtol * e.abs())
+                fixed = tolerance.rtol * e.abs() + of_rows
+                rest = _at(tolerance.hit_ratio, needed - fixed)
                 self.atol = max(self.atol, rest)
-        for w in wide[2:]:
+        for w in wide[3:]:
             self.exact += _power(w)
             self.rounded += _power(w.to(dtype).double() - w)
             self.reference += _power(a - w)

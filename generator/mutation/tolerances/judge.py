@@ -147,6 +147,8 @@ def proposed(bound: JudgedTolerance, rule: str, nmse: bool) -> Tolerance:
 def written(tolerance: Tolerance) -> str:
     """Return a tolerance as short text: `8e-03 + 1e-02·|e|, NMSE 2e-05`."""
     text = f"{tolerance.atol:.2g} + {tolerance.rtol:.2g}·|e|"
+    if tolerance.of_row:
+        text += f" + {tolerance.of_row:.2g}·row's RMS"
     if tolerance.nmse is not None:
         text += f", NMSE {tolerance.nmse:.2g}"
     if tolerance.hit_ratio < 1.0:

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from kernel_judge.comparison.metrics import WORST, measure
+from kernel_judge.comparison.tolerance import Tolerance
 
 
 def metrics(actual, expected, rtol=0.0, atol=0.0):
-    return measure(torch.tensor(actual), torch.tensor(expected), rtol, atol)
+    return measure(torch.tensor(actual), torch.tensor(expected), Tolerance(rtol, atol))
 
 
 def test_every_figure_of_a_small_example():
@@ -38,7 +39,7 @@ def test_the_worst_five_exceed_their_allowance_most():
     offsets = {(1, 2): 5.0, (2, 3): 4.0, (0, 1): 3.0, (2, 0): 2.0, (1, 1): 1.0}
     for index, offset in offsets.items():
         actual[index] = offset
-    found = measure(actual, expected, 1e-2, 0.0)
+    found = measure(actual, expected, Tolerance(1e-2, 0.0))
     assert WORST == 5
     assert [w.index for w in found.worst] == list(offsets)
     assert [w.actual for w in found.worst] == [5.0, 4.0, 3.0, 2.0, 1.0]
@@ -89,9 +90,9 @@ def test_values_that_are_not_finite_stay_out_of_the_figures():
 def test_bfloat16_is_measured_in_float64():
     actual = torch.tensor([1.0, 1.0], dtype=torch.bfloat16)
     expected = torch.tensor([1.0 + 1e-9, 1.0], dtype=torch.float64)
-    assert measure(actual, expected, 0.0, 0.0).max_abs == pytest.approx(1e-9)
+    assert measure(actual, expected).max_abs == pytest.approx(1e-9)
 
 
 def test_a_tensor_that_requires_grad_is_measured():
     actual = torch.ones(2, requires_grad=True)
-    assert measure(actual, torch.ones(2), 0.0, 0.0).max_abs == 0.0
+    assert measure(actual, torch.ones(2)).max_abs == 0.0
