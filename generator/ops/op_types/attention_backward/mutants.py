@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,9 @@ from generator.ops.mutants import (
     on_inputs,
 )
 from kernel_judge.definition import Definition
+
+_ROUNDED = "weights rounded to bfloat16"
+_AS_FLASH = "flash attention rounds the weights to bfloat16 before the product"
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -42,7 +46,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "a key too few": {"last": -1},
         "what the softmax takes away added": {"sign": 1.0},
         "gradient of the logits not scaled": {"scaled": False},
-        "weights rounded to bfloat16": {"rounded": True},
+        _ROUNDED: {"rounded": True},
         "softmax again": {"again": True},
     }
     if definition.axes["num_qo_heads"] > definition.axes["num_kv_heads"]:
@@ -61,7 +65,8 @@ def _instead(
     definition: Definition, name: str, options: dict[str, Any]
 ) -> DomainMutant:
     """Return the mutant that computes the gradients in another way."""
-    return computed(definition, name, lambda i: _gradients(i, **options))
+    mutant = computed(definition, name, lambda i: _gradients(i, **options))
+    return replace(mutant, as_kernel=_AS_FLASH) if name == _ROUNDED else mutant
 
 
 def _gradients(

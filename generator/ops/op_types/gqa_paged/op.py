@@ -37,6 +37,7 @@ from generator.ops.attention.flashinfer import (
     planned,
     prefill_backends,
     sink_arguments,
+    skip_cleared,
     with_sinks,
     workspace,
 )
@@ -225,6 +226,7 @@ def _planned_wrapper(
         last = last.where(last > 0, sizes[-1])
         lengths = torch.tensor(kv_lengths(table, sizes[-1]), dtype=torch.int32)
         options["seq_lens"] = lengths
+    skip_cleared(definition, inputs, kernel)
     prefill = flashinfer.BatchPrefillWithPagedKVCacheWrapper(
         scratch,
         layout,
