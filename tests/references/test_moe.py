@@ -23,12 +23,18 @@ import torch
 from generator.ops.op_types.moe import flashinfer as moe_flashinfer
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe import sglang as moe_sglang
+from generator.ops.op_types.moe.cases import (
+    expert_elements,
+    far_apart,
+    few_cases,
+    weights_of,
+)
 from generator.ops.op_types.moe.inputs import (
-    remote_experts,
     routing_inputs,
     token_inputs,
     weight_inputs,
 )
+from generator.ops.op_types.moe.names import BELOW
 from generator.ops.op_types.moe.relations import moe_relations
 from generator.ops.op_types.moe.weights import BLOCK
 from generator.running.harness import (
@@ -42,13 +48,13 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
-from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # oracle: generator.ops.op_types.moe, generator.ops.op_types.moe.weights
+# bounds: generator.ops.op_types.moe.names
 # relations: generator.ops.op_types.moe.relations
 
 _ROUNDED_ONCE = "float32 sums, rounded once to bfloat16: half an ulp is 2^-8 at most"
@@ -73,7 +79,6 @@ _BF16 = Tolerance(
 _F8 = Tolerance(
     1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.992, 1.008), bias=4e-3
 )
-_BELOW = "scales-below-midpoints"
 _SCALED_BF16 = (
     "a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %, so the norm decides; "
     "the kernel rounds dequantised values instead, of states, of gate and up and of the second "
@@ -91,7 +96,7 @@ _BELOW_F8 = replace(_F8, norm_ratio=(0.996, 1.002))
 TOLERANCES = (
     # the first that applies wins
     *(
-        Override("output", bound, reason, source=source, case=_BELOW)
+        Override("output", bound, reason, source=source, case=BELOW)
         for source, bound, reason in (
             ("sglang/triton-bf16", _BELOW_BF16, _SCALED_BF16),
             ("sglang/triton-fp8", _BELOW_F8, _SCALED_F8),
@@ -112,153 +117,13 @@ TOLERANCES = (
     Override("output", _F8, _EIGHT_BITS, source="flashinfer/trtllm-fp8-block"),
     Override("output", _F8, _EIGHT_BITS, source="flashinfer/trtllm-fp8-per-tensor"),
 )
-# size of a case → the most elements of the weights of its experts; 50 million take a CPU
-# about half a second
-_ELEMENTS = {"small": 90e6, "medium": 140e6, "large": 2500e6}
 
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases: few tokens and few experts, so that a CPU can run them."""
-    found = _few(definition)
+    found = few_cases(definition)
     (batch,) = (case for case in found if case.name == "batch")
-    return [*found, lengthened(batch, "seq_len", 8_219), *_far_apart(definition, found)]
-
-
-def _far_apart(definition: Definition, found: list[Case]) -> list[Case]:
-    """Return the cases whose scales are far from the usual, and outputs about 1.
-
-    Where gate and up are large silu hardly bends, and where they are small it halves.
-    """
-    few = replace(found[0], axes={"seq_len": 3})
-    exponents: list[dict[str, float]] = []
-    if _weights_of(definition) == "fp8-block":
-        scales = ("hidden_states_scale", "gemm1_weights_scale", "gemm2_weights_scale")
-        # what a token's weights are multiplied by, where a factor is an input
-        factor = 9.0 * ("routed_scaling_factor" in definition.interface.inputs)
-        exponents = [
-            dict(zip(scales, (14.0, -9.0, -9.0 - factor), strict=True))
-            | {"routed_scaling_factor": factor},
-            dict(zip(scales, (-14.0, 9.0, 10.0 + factor), strict=True))
-            | {"routed_scaling_factor": -factor},
-        ]
-    elif _weights_of(definition) == "fp8-per-tensor":
-        scales = (
-            "output1_scales_scalar",
-            "output1_scales_gate_scalar",
-            "output2_scales_scalar",
-        )
-        exponents = [
-            dict(zip(scales, powers, strict=True))
-            for powers in ((9.0, 9.0, -18.0), (-9.0, -9.0, 19.0))
-        ]
-    names = ("factors-up", "factors-down")
-    return [
-        with_factors(few, name, **powers)
-        for name, powers in zip(names, exponents, strict=False)
-    ]
-
-
-def _few(definition: Definition) -> list[Case]:
-    method = moe_routing.routing_of(definition)
-    experts, local = moe_routing.experts_of(definition)
-    far = experts - local
-    elsewhere = [_case(definition, "experts-elsewhere", "small", 2, away=True)]
-    if method == moe_routing.DEEPSEEK:
-        found = [
-            _case(definition, "one-token", "small", 1),
-            _case(definition, "last-experts", "small", 5, offset=far),
-            _case(
-                definition,
-                "batch",
-                "medium",
-                24,
-                offset=far // 2 // local * local,
-                unusual=True,
-                rivals=True,
-            ),
-            _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
-            _case(definition, "end-experts", "small", 2, offset=far, ends=True),
-        ]
-        return found + elsewhere * (far > 0) + _rounded_scales(definition, far)
-    alone = method == moe_routing.LLAMA4
-    middle = far // 2 // local * local
-    found = [
-        _case(definition, "one-token", "small", 1),
-        _case(definition, "batch", "medium", 12, offset=far, uneven=not alone),
-        _case(definition, "large-batch", "large", 128, offset=middle, uneven=not alone),
-        _case(definition, "end-experts", "small", 2, offset=far, ends=True),
-    ]
-    found += _rounded_scales(definition, far)
-    if far:
-        return found + elsewhere
-    if alone:
-        # scores of 1 in float32, whose logits still differ
-        found.append(_case(definition, "saturated", "small", 3, saturated=True))
-    return found
-
-
-def _rounded_scales(definition: Definition, offset: int) -> list[Case]:
-    """Return the case that tells scales in bfloat16, if the definition has scales."""
-    if _weights_of(definition) == "fp4":
-        return []
-    return [_case(definition, _BELOW, "medium", 24, offset=offset, below=True)]
-
-
-def _case(
-    definition: Definition,
-    name: str,
-    size: str,
-    tokens: int,
-    offset: int = 0,
-    saturated: bool = False,
-    away: bool = False,
-    ends: bool = False,
-    uneven: bool = False,
-    unusual: bool = False,
-    rivals: bool = False,
-    below: bool = False,
-) -> Case:
-    """Return a case whose weights have at most `_ELEMENTS` elements in use.
-
-    `offset` is the first local expert; with `away` no local expert is selected. With
-    `saturated` the largest logits are about 24. With `ends` the first and the last local expert are
-    selected. With `uneven` no two tokens have the same weights. With `rivals` bits of
-    logits decide that bfloat16 does not have. With `unusual` the
-    scaling factor is not the model's, and the bias makes all scores negative. float8
-    scales have 4 significant bits in small cases, which are recorded, and 24 in others;
-    with `below` they are below midpoints of bfloat16.
-    """
-    experts, local = moe_routing.experts_of(definition)
-    top_k = definition.constants["top_k"]
-    most = int(_ELEMENTS[size] // _expert_elements(definition))
-    # with only top_k experts nothing would be left to select
-    fewest = 0 if experts > local else top_k + 3
-    here = 0 if away else min(local, max(most, fewest, 1))
-    remote = remote_experts(definition, here)
-    params = {"local": here, "remote": remote, "offset": offset}
-    # whether the interface has a bias that nothing adds: recordings name it
-    params["bias"] = moe_routing.routing_of(definition) == moe_routing.LLAMA4
-    if saturated:
-        params["top"] = 24.0
-    if ends:
-        params |= {"local": min(local, max(here, 2)), "ends": True}
-    if uneven:
-        params["uneven"] = True
-    if rivals:
-        params["rivals"] = True
-    if below:
-        # with DeepSeek's 2.5 outputs would be up to 15, more than bounds assume
-        params |= {"below": True, "factor": 1.0}
-    elif size != "small" and _weights_of(definition) != "fp4":
-        params["all_bits"] = True
-    if unusual:
-        params |= {"factor": 1.5, "bias_mean": -1.5}
-    return Case(name, size, {"seq_len": tokens}, params)
-
-
-def _expert_elements(definition: Definition) -> int:
-    axes = definition.axes
-    return 3 * axes["hidden_size"] * axes["intermediate_size"]
+    return [*found, lengthened(batch, "seq_len", 8_219), *far_apart(definition, found)]
 
 
 def peak_bytes(definition: Definition, case: Case) -> int:
@@ -271,11 +136,11 @@ def peak_bytes(definition: Definition, case: Case) -> int:
     local = moe_routing.experts_of(definition)[1]
     specs = definition.interface.input_specs
     width = 4 if specs["gemm1_weights"].dtype == "float32" else 1
-    weights = width * local * _expert_elements(definition)
+    weights = width * local * expert_elements(definition)
     rest = tensor_bytes(definition, case) - weights
     pairs: int = case.axes["seq_len"] * definition.constants["top_k"]
     local_experts: int = case.params["local"]
-    chosen = min(local_experts, pairs) * _expert_elements(definition)
+    chosen = min(local_experts, pairs) * expert_elements(definition)
     return weights + COPIES * rest + 8 * chosen + 32 * first
 
 
@@ -366,18 +231,11 @@ _SUMMED = (
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the trtllm-gen kernel for the definition's weights."""
-    weights = _weights_of(definition)
+    weights = weights_of(definition)
     rewrites = _TO_MXFP4 if weights == "fp4" else ""
     if rewrites and moe_routing.routing_of(definition) == moe_routing.LLAMA4:
         rewrites += ", and hidden_states are multiplied by the token's score"
     return (Backend(f"trtllm-{weights}", min_sm=100, rewrites=rewrites),)
-
-
-def _weights_of(definition: Definition) -> str:
-    inputs = definition.interface.inputs
-    if "gemm1_weights_scale" in inputs:
-        return "fp8-block"
-    return "fp8-per-tensor" if "output1_scales_scalar" in inputs else "fp4"
 
 
 def flashinfer_ground_truth(
@@ -395,7 +253,7 @@ def flashinfer_ground_truth(
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the Triton kernel, on float8 and bfloat16, and SGLang's PyTorch code."""
     triton = [Backend("triton-bf16", min_sm=80, rewrites=_WIDE)]
-    if _weights_of(definition) == "fp8-block":
+    if weights_of(definition) == "fp8-block":
         triton.insert(0, Backend("triton-fp8", min_sm=89, rewrites=_STATES))
     return (*triton, Backend("native", needs_cuda=False, rewrites=_SUMMED))
 

@@ -228,7 +228,7 @@ def test_nothing_but_the_buffer_may_be_written():
 @pytest.mark.parametrize("stage", STAGES)
 def test_keys_have_length_1_and_heads_long_and_short_memories(stage):
     definition = known(f"gdn_{stage}_qk16_v32_d128_k_last")
-    case = gdn.cases(definition)[-2]
+    (case,) = (c for c in gdn.cases(definition) if c.name in ("batch", "long-memory"))
     inputs = gdn.make_inputs(definition, case, Stream(definition.name, case.name))
     # a kernel that normalises queries itself is told by those of another length
     wanted = {"q": case.params.get("q_length", 1.0), "k": 1.0}

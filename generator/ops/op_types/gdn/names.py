@@ -2,3 +2,5 @@
 
 FADES = "state-only-fades"
 """The case in which keys are zero."""
+BUFFER = "intermediate_states_buffer"
+"""The input that multi-token prediction fills with the states of its drafts."""

@@ -16,26 +16,23 @@ import torch
 from generator.ops.op_types.gdn.cases import decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
     L2_EPS,
-    any_rows,
     gates,
     log_decay,
     occupied,
     sequences,
     solve,
     states_before,
-    unit_rows,
 )
-from generator.ops.op_types.gdn.names import FADES
+from generator.ops.op_types.gdn.inputs import make_inputs
+from generator.ops.op_types.gdn.names import BUFFER, FADES
 from generator.ops.op_types.gdn.native import native_outputs
 from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.moved import far_apart
-from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
-BUFFER = "intermediate_states_buffer"
 _ONE_ROUNDING = (
     "one rounding to bfloat16: half an ulp is 2^-8 at most; the state's float32 errors, "
     "3e-6 at most, reach the output times a scale of 0.2 at most, and cancel in part"
@@ -171,49 +168,6 @@ def cases(definition: Definition) -> list[Case]:
         usual = decode_cases(stage == "mtp", l2norm)
     (some,) = (case for case in usual if case.name == "short-memory")
     return [*usual, *far_apart(some, "scale")]
-
-
-def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return the stage's inputs, shaped as the interface declares them.
-
-    q, k, v, a, b are bfloat16, A_log, dt_bias and states float32. Keys, and in most cases
-    queries, have length 1, any length where they are normalised. Random states show a transposed one, a random output buffer
-    shows a row that is not written.
-    """
-    axes = {**definition.axes, **case.axes}
-    interface = definition.interface.input_specs
-
-    def shape(name: str) -> tuple[int, ...]:
-        return tuple(axes[axis] for axis in interface[name].shape or ())
-
-    def drawn(name: str, mean: float = 0.0, std: float = 1.0) -> torch.Tensor:
-        return stream.child(name).values(shape(name), std) + mean
-
-    params = {"scale": axes["head_size"] ** -0.5, **case.params}
-    vectors = any_rows if is_normalised(definition) else unit_rows
-    made: dict[str, Any] = {
-        "q": vectors(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
-        "k": vectors(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
-        "v": drawn("v").to(torch.bfloat16),
-        "A_log": drawn("A_log", params.get("A_mean", 0.0)),
-        "a": drawn("a").to(torch.bfloat16),
-        "dt_bias": drawn("dt_bias", params.get("dt_mean", -3.0)),
-        "b": drawn("b", std=1.5).to(torch.bfloat16),
-        "scale": params["scale"],
-    }
-    optional = params.get("optional", True)
-    if "cu_seqlens" in interface:
-        # a workload has ends of its own
-        lengths = params.get("lengths", (axes["total_seq_len"],))
-        made["cu_seqlens"] = torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0)
-    if "initial_state_indices" in interface:
-        slots = stream.child("slots").permutation(axes["pool_size"])
-        made["initial_state_indices"] = slots[: axes["batch_size"]].to(torch.int32)
-        made["initial_state"] = drawn("initial_state", std=0.5)
-        made[BUFFER] = drawn(BUFFER) if optional else None
-    else:
-        made["state"] = drawn("state", std=0.5) if optional else None
-    return {name: made[name] for name in interface}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
