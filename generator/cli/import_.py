@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 from generator.cli import options
 from generator.cli.choose import Choice
 from generator.cli.output import progress, say, status_of, write_json, write_lines
+from generator.dataset.plugins import DIALECTS, plugins
 from generator.problems import Failure
 from generator.problems.messages import plural
 
@@ -31,7 +31,22 @@ def _axes(
     return sizes
 
 
-_dialect = partial(options.value, "Whose format the files have.", required=True)
+class _Dialect(click.Choice[str]):
+    """Our dialects, and those of other distributions, which are looked for if asked."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the dialect that a value names."""
+        if value not in self.choices:
+            self.choices = (*self.choices, *plugins(DIALECTS))
+        return super().convert(value, param, ctx)
+
+
+def _dialect(names: Sequence[str]) -> Any:
+    return options.value(
+        "Whose format the files have.", _Dialect(names), "--dialect", required=True
+    )
 
 
 @options.command("import")

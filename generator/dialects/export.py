@@ -9,10 +9,14 @@ from typing import Any
 from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
+from generator.dataset.plugins import DIALECTS, plugin
 from generator.dialects import flashinfer_bench, sol_execbench
 from generator.dialects.blobs import copy_blobs
 from generator.dialects.imported import ImportRefused
+from generator.problems import Failure
 from generator.rules.load import load_definitions
+
+_OWN = {"sol-execbench": sol_execbench, "flashinfer-bench": flashinfer_bench}
 
 
 def export_dataset(
@@ -27,6 +31,9 @@ def export_dataset(
     The blobs that workloads point to are copied. Raises UnknownName, and OSError where
     writing fails.
     """
+    writer: Any = _OWN.get(dialect) or plugin(DIALECTS, dialect)
+    if not hasattr(writer, "export"):
+        raise Failure(f"{writer.__name__} can't write: it has no export().")
     loaded = load_definitions(dataset, op_types=op_types, names=names)
     for unfit in loaded.unfit:
         reason = "it has errors: trace-dataset validate"
@@ -36,7 +43,6 @@ def export_dataset(
         workloads: list[Any] = []
         if is_file(dataset, path):
             workloads = [line for _, line in read_json_lines(dataset, path).lines]
-        writer = sol_execbench if dialect == "sol-execbench" else flashinfer_bench
         try:
             files, lost = writer.export(definition, workloads)
         except ImportRefused as error:

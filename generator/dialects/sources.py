@@ -10,6 +10,7 @@ from typing import Any
 
 from generator.dataset.file_reading import walk_files
 from generator.dataset.json_file import read_json
+from generator.dataset.plugins import DIALECTS, plugin
 from generator.dialects import flashinfer, flashinfer_bench, sol_execbench
 from generator.dialects.imported import Import
 from generator.execution.processes import run_python, safe_environment
@@ -29,11 +30,16 @@ def read_source(dialect: str, source: Path) -> Iterator[Import]:
     """
     if not source.is_dir():
         raise Unreadable(f"There is no folder {source}.")
-    readers = {
+    readers: dict[str, Any] = {
         "flashinfer": _dumps,
         "sol-execbench": sol_execbench.read,
         "flashinfer-bench": flashinfer_bench.read,
     }
+    if dialect not in readers:
+        module = plugin(DIALECTS, dialect)
+        readers[dialect] = getattr(module, "read", None)
+        if not callable(readers[dialect]):
+            raise Unreadable(f"{module.__name__} can't read: it has no read().")
     found = False
     for imported in readers[dialect](source):
         found = True

@@ -123,8 +123,8 @@ def without_expected(failure: Mapping[str, Any]) -> dict[str, Any]:
     ]
     compared = bool(outputs) or failure.get("verdict") == INCORRECT_NUMERICAL
     dropped = ("seed", "next", *(("reason",) if compared else ()))
-    kept = {k: v for k, v in failure.items() if k not in dropped}
-    return {**kept, "outputs": outputs}
+    rest = {k: v for k, v in failure.items() if k not in dropped}
+    return {**rest, "outputs": outputs}
 
 
 def _part(name: str) -> str:

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING
 
+from generator.dataset.plugins import OP_TYPES, plugins
 from generator.ops.spec import OpSpec
 from generator.problems import Failure
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
-
-GROUP = "gen_tests.op_types"
 _OWN = "generator.ops.op_types"
 
 
@@ -40,24 +35,13 @@ def op_packages() -> Mapping[str, str]:
         path.parent.name: f"{_OWN}.{path.parent.name}"
         for path in folder.glob("*/__init__.py")
     }
-    for entry in _entry_points():
-        if found.setdefault(entry.name, entry.value) != entry.value:
+    for name, package in plugins(OP_TYPES).items():
+        if found.setdefault(name, package) != package:
             raise BadOpType(
-                f"The op_type {entry.name!r} is claimed by {found[entry.name]} and, as "
-                f"an entry point of {GROUP}, by {entry.value}."
+                f"The op_type {name!r} is claimed by {found[name]} and, as "
+                f"an entry point of {OP_TYPES}, by {package}."
             )
     return MappingProxyType(dict(sorted(found.items())))
-
-
-def _entry_points() -> EntryPoints | tuple[()]:
-    """Return the op_types of other distributions."""
-    # most installations have none, and to import importlib.metadata takes 50 ms
-    files = (f for p in sys.path for f in Path(p).glob("*-info/entry_points.txt"))
-    if not any(f.is_file() and GROUP.encode() in f.read_bytes() for f in files):
-        return ()
-    from importlib.metadata import entry_points
-
-    return entry_points(group=GROUP)
 
 
 @cache

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 
 from generator.dataset.paths import UnknownName
-from generator.problems import Problem, Rule
+from generator.problems import Failure, Problem, Rule
+from generator.rules.others import other_rules
 
 _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
@@ -45,11 +46,25 @@ _DECLARED = [
     if isinstance(value, Rule)
 ]
 
+
+def _others() -> Mapping[str, tuple[Rule, ...]]:
+    """Return the groups of other distributions; validation says which one is broken."""
+    try:
+        return other_rules()
+    except Failure:
+        return {}
+
+
 GROUPS: Mapping[str, tuple[Rule, ...]] = {
-    group: tuple(
-        dict.fromkeys(r for r in _DECLARED if r.id.startswith(tuple(prefixes.split())))
-    )
-    for group, prefixes in _PREFIXES.items()
+    **_others(),
+    **{
+        group: tuple(
+            dict.fromkeys(
+                r for r in _DECLARED if r.id.startswith(tuple(prefixes.split()))
+            )
+        )
+        for group, prefixes in _PREFIXES.items()
+    },
 }
 """Group of rules → its rules; `--checks` takes a group or an id."""
 

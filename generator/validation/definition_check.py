@@ -23,6 +23,7 @@ from generator.rules import (
     hidden_text,
     interface,
     loadable,
+    others,
     proofs,
     route_calls,
     routes,
@@ -134,6 +135,7 @@ def _of_definition(
     yield from routes.check(definition)
     yield from route_calls.check(definition)
     yield from figures.check(definition, config)
+    yield from others.check(definition)
 
 
 def _of_solutions(

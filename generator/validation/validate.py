@@ -26,6 +26,7 @@ from generator.rules.catalogue import GROUPS
 from generator.rules.cross import Beside, installed_flashinfer
 from generator.rules.load import repeated_names
 from generator.rules.loadable import check_solution_names
+from generator.rules.others import other_rules
 from generator.rules.unproven import UNPROVEN, unproven_line
 from generator.validation.definition_check import DefinitionFiles
 from generator.validation.parallel import Checked, outcomes
@@ -77,6 +78,8 @@ def make_plan(
     `elsewhere` are definitions of the dataset whose files are not below `root`: the
     caller has what checking them gives.
     """
+    # before the work: a distribution whose rules are broken ends it
+    other_rules()
     found = _with(discover_definitions(root), elsewhere)
     if not found.op_types:
         return ValidationPlan(root, (), found, found.problems, whole=True)

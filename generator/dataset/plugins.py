@@ -1,0 +1,67 @@
+"""What other distributions add by entry points, found without a cost where there is none."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+
+from generator.problems import Failure
+
+OP_TYPES, RULES, DIALECTS = (
+    "gen_tests.op_types",
+    "gen_tests.rules",
+    "gen_tests.dialects",
+)
+"""The groups of entry points."""
+
+_GROUPS = b"[gen_tests."
+
+
+class BadPlugin(Failure):
+    """Say in one line which distribution's module can't be used, and why."""
+
+
+@cache
+def _has_any() -> bool:
+    """Return whether a distribution on the path has an entry point of ours.
+
+    Most installations have none, and to import importlib.metadata takes 50 ms.
+    """
+    files = (f for p in sys.path for f in Path(p).glob("*-info/entry_points.txt"))
+    return any(f.is_file() and _GROUPS in f.read_bytes() for f in files)
+
+
+@cache
+def plugins(group: str) -> Mapping[str, str]:
+    """Return name → module of a group's entry points; nothing of them is imported.
+
+    Raises BadPlugin where two distributions claim a name.
+    """
+    if not _has_any():
+        return MappingProxyType({})
+    from importlib.metadata import entry_points
+
+    modules: dict[str, str] = {}
+    for entry in entry_points(group=group):
+        if modules.setdefault(entry.name, entry.value) != entry.value:
+            raise BadPlugin(
+                f"{entry.name!r} is claimed by {modules[entry.name]} and by "
+                f"{entry.value}, entry points of {group}."
+            )
+    return MappingProxyType(dict(sorted(modules.items())))
+
+
+def plugin(group: str, name: str) -> ModuleType:
+    """Return the module of an entry point. Raises BadPlugin where it can't be imported."""
+    module = plugins(group)[name]
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise BadPlugin(
+            f"{module}, the entry point {name!r} of {group}: {what}"
+        ) from error
