@@ -173,13 +173,15 @@ class Relation:
     """One relation, the cases that it is tried on, and its claims of a subject.
 
     With `peer`, it is held against another definition of the same file, the first that
-    `peer` accepts; where there is none, the relation is not listed.
+    `peer` accepts; where there is none, the relation is not listed. With `other_outputs`
+    its calls ask for others than the definition declares.
     """
 
     name: str
     claims: Callable[[RelatedCalls], Iterator[Claim]]
     cases: Sequence[RelatedCase]
     peer: Callable[[Definition], bool] | None = None
+    other_outputs: bool = False
 
 
 def alike(

@@ -15,6 +15,7 @@ import torch
 from generator.evaluation.arena import Layout, Slices
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
+from generator.evaluation.related import claims_of
 from generator.evaluation.rounds import (
     EvaluationRounds,
     Round,
@@ -39,7 +40,6 @@ from generator.evaluation.verdict import (
 )
 from generator.problems.messages import one_line
 from kernel_judge.checks.pairs import ORACLE
-from kernel_judge.checks.related import related_calls
 from kernel_judge.comparison.compare import ERROR, Comparison, compare
 from kernel_judge.comparison.described import described
 from kernel_judge.comparison.policy import Question
@@ -325,12 +325,7 @@ class Judge:
 
     def _relation(self, relation: Any, one: Round) -> Mapping[str, float]:
         """Judge one relation between calls. Raises Refused."""
-        subject = one.subject.with_run(self.run)
-        # relations make their calls on the CPU, where the session takes inputs from
-        trial = subject.trial(
-            one.case, run=self.run, make_inputs=one.make_inputs, shift=one.shift
-        )
-        for claim in relation.claims(related_calls(subject, trial)):
+        for claim in claims_of(relation, one, self.run):
             result = self._claimed(claim, one)
             if result.verdict == "FAILED":
                 finding = "; ".join(result.findings)

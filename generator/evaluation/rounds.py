@@ -234,7 +234,8 @@ def rounds_of(
     lists = subject.op.relations
     if own_cases and lists is not None and subject.unresolved is None:
         for relation in lists(known):
-            if relation.peer is None:
+            # a solution returns what is declared, whatever a flag asks for
+            if relation.peer is None and not relation.other_outputs:
                 relations += [
                     (relation, round_of(case))
                     for case in relation.cases

@@ -68,7 +68,8 @@ def attention_relations(definition: Definition) -> list[Relation]:
         found.append(head_shards(head_axes(definition), ALIKE, cases[:1]))
     found += variant_relations(definition, cases)
     if takes_flag(definition):
-        found.append(Relation("output-alone", _output_alone, cases[:1]))
+        alone = Relation("output-alone", _output_alone, cases[:1], other_outputs=True)
+        found.append(alone)
     if is_paged(definition):
         found.append(Relation("pages-permuted", _pages_permuted, cases))
         if is_prefill(definition):
