@@ -19,8 +19,8 @@ from generator.review import shown
 from generator.review.decision import Decision
 from generator.review.review import (
     SOLUTIONS_RUN,
-    Asked,
     Review,
+    ReviewRequest,
     make_review,
     with_solutions,
 )
@@ -173,7 +173,7 @@ def test_times_that_nobody_measured_and_failures_that_nobody_saw(
     add(root, "right", RIGHT)
     trace(root, ("right", claimed))
     with open_sources(root, None, None) as sources:
-        made = make_review(sources, 1, Asked(trust_evidence=trusts))
+        made = make_review(sources, 1, ReviewRequest(trust_evidence=trusts))
         found = evaluate_change(made.changes, sources, "cpu", 1)
     assert found is not None
     made = with_solutions(made, found)
