@@ -50,6 +50,7 @@ class Interface:
         inputs: Mapping[str, str] | None = None,
         outputs: Mapping[str, str] | None = None,
         constraints: tuple[str, ...] | None = None,
+        also: tuple[str, ...] = (),
         without: Container[str] = (),
     ) -> Interface:
         """Return an interface that differs from this one.
@@ -59,12 +60,13 @@ class Interface:
                 one that stands before it here; the first is new at the front.
             outputs: The same of outputs.
             constraints: All constraints, where they are others.
+            also: Constraints behind those there are.
             without: Names of inputs and outputs that the interface lacks.
         """
         return Interface(
             _changed(self.inputs, inputs or {}, without),
             _changed(self.outputs, outputs or {}, without),
-            self.constraints if constraints is None else constraints,
+            (*(self.constraints if constraints is None else constraints), *also),
         )
 
     @cached_property

@@ -18,7 +18,8 @@ class PrintedInterface:
     """An interface as it is printed.
 
     `base` is the name of the earlier one that it differs from by the tensors printed and
-    by those in `without`; None where all is printed. `constraints` None are the base's.
+    by those in `without`; None where all is printed. `constraints` None are the base's,
+    behind which stand those of `also`.
     """
 
     name: str
@@ -26,6 +27,7 @@ class PrintedInterface:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     constraints: tuple[str, ...] | None
+    also: tuple[str, ...] = field(default=())
     without: tuple[str, ...] = field(default=())
 
     @property
@@ -36,7 +38,8 @@ class PrintedInterface:
     @property
     def lines(self) -> int:
         """Return the number of items, of which each takes about a line."""
-        items = (self.inputs, self.outputs, self.constraints or (), self.without)
+        constraints = self.constraints or ()
+        items = (self.inputs, self.outputs, constraints, self.also, self.without)
         return sum(len(part) + 1 for part in items if part)
 
 
@@ -69,12 +72,15 @@ def printed(interfaces: Sequence[SharedInterface]) -> Iterator[PrintedInterface]
 def _change(base: SharedInterface, to: SharedInterface) -> PrintedInterface | None:
     """Return what makes one interface of another, None where the order differs."""
     gone = [n for n in (*base.inputs, *base.outputs) if n not in _tensors(to)]
+    count = len(base.constraints)
+    goes_on = to.constraints[:count] == base.constraints
     change = PrintedInterface(
         to.name,
         base.name,
         _changed(base.inputs, to.inputs),
         _changed(base.outputs, to.outputs),
-        None if base.constraints == to.constraints else to.constraints,
+        None if goes_on else to.constraints,
+        to.constraints[count:] if goes_on else (),
         tuple(gone),
     )
     before = Interface(base.inputs, base.outputs, base.constraints)
@@ -82,6 +88,7 @@ def _change(base: SharedInterface, to: SharedInterface) -> PrintedInterface | No
         inputs=change.inputs,
         outputs=change.outputs,
         constraints=change.constraints,
+        also=change.also,
         without=change.without,
     )
     wanted = [*to.inputs.items()], [*to.outputs.items()]

@@ -311,28 +311,14 @@ INTERFACE_GQA_PAGED_DECODE_HND = INTERFACE_GQA_PAGED_DECODE_PS64.but(
         "v_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
     },
 )
-INTERFACE_GQA_PAGED_DECODE_KVE4M3 = Interface(
+INTERFACE_GQA_PAGED_DECODE_KVE4M3 = INTERFACE_GQA_PAGED_DECODE_PS64.but(
     inputs={
-        "q": "bfloat16[batch_size, num_qo_heads, head_dim]",
         "k_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
         "k_scale": "float32",
         "v_scale": "float32",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[batch_size, num_qo_heads, head_dim]",
-        "lse": "float32[batch_size, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "num_kv_indices == kv_indptr[-1].item()",
-        "k_scale > 0",
-        "v_scale > 0",
-    ),
+    also=("k_scale > 0", "v_scale > 0"),
 )
 INTERFACE_GQA_PAGED_DECODE_QE4M3_KVE4M3 = Interface(
     inputs={
@@ -410,32 +396,16 @@ INTERFACE_GQA_PAGED_PREFILL_CAUSAL_HND = INTERFACE_GQA_PAGED_PREFILL.but(
         "v_cache": "bfloat16[num_pages, num_kv_heads, page_size, head_dim]",
     },
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3 = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_KVE4M3 = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
-        "q": "bfloat16[total_q, num_qo_heads, head_dim]",
         "k_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
         "v_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
         "k_scale": "float32",
         "v_scale": "float32",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
-        "k_scale > 0",
-        "v_scale > 0",
-    ),
+    also=("k_scale > 0", "v_scale > 0"),
 )
-INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3 = Interface(
+INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3 = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
         "q": "float8_e4m3fn[total_q, num_qo_heads, head_dim]",
         "k_cache": "float8_e4m3fn[num_pages, page_size, num_kv_heads, head_dim]",
@@ -443,24 +413,8 @@ INTERFACE_GQA_PAGED_PREFILL_CAUSAL_QE4M3_KVE4M3 = Interface(
         "q_scale": "float32[num_qo_heads]",
         "k_scale": "float32[num_kv_heads]",
         "v_scale": "float32[num_kv_heads]",
-        "qo_indptr": "int32[len_indptr]",
-        "kv_indptr": "int32[len_indptr]",
-        "kv_indices": "int32[num_kv_indices]",
-        "kv_last_page_len": "int32[batch_size]",
-        "sm_scale": "float32",
     },
-    outputs={
-        "output": "bfloat16[total_q, num_qo_heads, head_dim]",
-        "lse": "float32[total_q, num_qo_heads]",
-    },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
-        "q_scale.min() > 0",
-        "k_scale.min() > 0",
-        "v_scale.min() > 0",
-    ),
+    also=("q_scale.min() > 0", "k_scale.min() > 0", "v_scale.min() > 0"),
 )
 INTERFACE_GQA_PAGED_PREFILL_CAUSAL_SINK = INTERFACE_GQA_PAGED_PREFILL.but(
     inputs={
@@ -473,10 +427,7 @@ INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK = INTERFACE_GQA_PAGED_PREFILL.but(
         "v_cache": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
         "custom_mask": "bool[mask_len]",
     },
-    constraints=(
-        "len_indptr == batch_size + 1",
-        "total_q == qo_indptr[-1].item()",
-        "num_kv_indices == kv_indptr[-1].item()",
+    also=(
         "mask_len == sum((qo_indptr[b + 1] - qo_indptr[b]) * ((kv_indptr[b + 1] - kv_indptr[b] - 1) * page_size + kv_last_page_len[b]) for b in range(batch_size) if kv_indptr[b + 1] > kv_indptr[b])",
     ),
 )

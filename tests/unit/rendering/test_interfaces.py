@@ -31,6 +31,7 @@ def read(all_printed: list[PrintedInterface]) -> dict[str, Interface]:
                 inputs=p.inputs,
                 outputs=p.outputs,
                 constraints=p.constraints,
+                also=p.also,
                 without=p.without,
             )
     return result
@@ -70,6 +71,15 @@ def test_an_interface_without_the_constraints_of_its_base_says_so() -> None:
     shorter = {name: longer[name] for name in longer if name != "k"}
     _, second = printed([interface("A", longer, "n > 1"), interface("B", shorter)])
     assert (second.base, second.constraints, second.without) == ("A", (), ("k",))
+
+
+def test_constraints_behind_those_of_the_base_stand_alone() -> None:
+    longer = {**TENSORS, "a": "int32", "b": "int32", "c": "int32"}
+    other = {**longer, "scale": "float32[n]"}
+    _, second = printed(
+        [interface("A", longer, "n > 1"), interface("B", other, "n > 1", "m > 1")]
+    )
+    assert (second.base, second.constraints, second.also) == ("A", None, ("m > 1",))
 
 
 def test_a_tensor_can_be_new_at_the_front() -> None:
