@@ -99,6 +99,10 @@ def evaluate(
         "TOOL,...",
         "--sanitize",
     ),
+    memory: bool = options.flag(
+        "Measure the greatest memory of a call at the largest case, beside the "
+        "reference's and production kernels'."
+    ),
     timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
     timeout: float = options.value(
         "For one call.",
@@ -182,7 +186,7 @@ def evaluate(
     asks = replace(asks, case=case, keep_failures=folder)
     asks = replace(asks, conditions=under, required=must, soak=soak)
     tools = chosen_conditions("--sanitize", sanitize, SANITIZERS)
-    asks = replace(asks, sanitizers=tools)
+    asks = replace(asks, sanitizers=tools, memory=memory)
     asks = replace(asks, memory_bytes=memory_limit and memory_limit << 20)
     if output is not None:
         check_writable(output)

@@ -34,7 +34,7 @@ class EvaluationRequest:
     `until_wrong` ends a solution at its first wrong answer. `conditions` are asked of
     what passed, those of `required` must hold; `soak` is how long, in seconds, one lasts.
     `sanitizers` are the tools of compute-sanitizer that run what passed once more.
-    `memory_bytes` is what a solution may have.
+    With `memory` it is measured what a call takes. `memory_bytes` is what a solution may have.
     """
 
     device: str = "cpu"
@@ -54,6 +54,7 @@ class EvaluationRequest:
     required: Sequence[str] = ()
     soak: float = 10.0
     sanitizers: Sequence[str] = ()
+    memory: bool = False
     memory_bytes: int | None = None
 
 
@@ -133,6 +134,7 @@ def _arguments(
         "required": list(asks.required),
         "soak": asks.soak,
         "sanitizers": list(asks.sanitizers),
+        "memory": asks.memory,
         "memory_bytes": asks.memory_bytes,
         "timing": asks.timing,
         "timeout": asks.timeout,

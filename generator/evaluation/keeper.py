@@ -74,6 +74,14 @@ class Keeper:
         found: dict[str, int] = self._asked("measure")["used"]
         return found
 
+    def peak(self) -> dict[str, int]:
+        """Return the bytes of the solution's processes: resident, at most, and in files.
+
+        What is resident at most counts since this was last asked.
+        """
+        sizes: dict[str, int] = self._asked("peak")["peak"]
+        return sizes
+
     def close(self) -> None:
         """End all processes of the namespace."""
         self._channel.close()

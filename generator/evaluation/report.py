@@ -24,6 +24,7 @@ _TIMES = (
     *("solution", "case", "ms", "spread", "host", "reference", "production"),
     *("speedup", "of light", ""),
 )
+_MEMORY = ("solution", "case", "MiB of a call", "of whom", "")
 _CONDITIONS = ("solution", "as", "condition", "reason")
 _OF_CONDITIONS = {HOLDS: Status.PASSED, BROKEN: Status.FAILED}
 _STATUSES = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
@@ -47,6 +48,9 @@ def evaluation_report(verdicts: Sequence[SolutionVerdict]) -> Report:
     times = [row for verdict in verdicts for row in _times(verdict)]
     if times:
         tables.append(Table(times, _TIMES, words=("solution", "case"), keys=2))
+    memory = [row for verdict in verdicts for row in _memory(verdict)]
+    if memory:
+        tables.append(Table(memory, _MEMORY, words=(*_MEMORY[:2], "of whom", "")))
     under = [row for verdict in verdicts for row in _conditions(verdict)]
     if under:
         tables.append(Table(under, _CONDITIONS, words=_CONDITIONS, keys=2))
@@ -96,6 +100,31 @@ def _times(verdict: SolutionVerdict) -> list[Row]:
             about = Quoted(verdict.solution), Quoted(case.case)
             rows.append(Row((*about, *cells, _doubts(timing))))
     return rows
+
+
+def _memory(verdict: SolutionVerdict) -> list[Row]:
+    """Return a row for the memory of its calls, then one for each rival."""
+    memory = verdict.memory
+    if not memory:
+        return []
+    about = Quoted(verdict.solution), Quoted(memory["case"])
+    details = f"outputs {_mebibytes(memory['output_bytes'])}"
+    if memory["driver_bytes"] is not None:
+        details += f", of the driver {_mebibytes(memory['driver_bytes'])}"
+    size = _mebibytes(memory["peak_memory_bytes"])
+    rows = [Row((*about, size, "this solution", details))]
+    rows += [
+        Row((*about, _mebibytes(size), name, ""))
+        for name, size in memory["rivals"].items()
+    ]
+    return rows + [
+        Row((*about, "-", name, Quoted(why)))
+        for name, why in memory["not_measured"].items()
+    ]
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.1f}"
 
 
 def _conditions(verdict: SolutionVerdict) -> list[Row]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -29,6 +27,8 @@ from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
+from generator.evaluation.memory import MemoryOfCalls, rival_sessions
+from generator.evaluation.missing import missing
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
 from generator.evaluation.session import Allowed, Session
@@ -55,7 +55,6 @@ from generator.problems.messages import one_line, plural
 from generator.rules.load import load_file
 from generator.rules.subjects import declared_definition
 
-_COMPILERS = {"cpp": ("g++", "c++", "clang++"), "cuda": ("nvcc",)}
 _SHOWN = 3
 _REFERENCE_SECONDS = 600.0
 _CALLS_OF_A_RELATION = 4
@@ -107,6 +106,7 @@ class _Bench:
         self._definition, self._root, self._file = definition, root, file
         self._task, self._alive = task, alive
         self._field: Field | None = None
+        self._peaks: dict[tuple[str, str], int | str] = {}
         self._device = torch.device(task["device"])
         self._workloads = (
             workloads_of(root, file) if "workloads" in task["asks"] else []
@@ -133,12 +133,13 @@ class _Bench:
         begun = time.monotonic()
         notes: list[str] = []
         conditions: dict[str, Condition] = {}
+        memory: dict[str, Any] = {}
         lacks = missing(solution, self._task["device"])
         try:
             if lacks is not None:
                 cases = [CaseVerdict("", SKIPPED, lacks)]
             else:
-                cases = self._judged(solution, notes, conditions)
+                cases = self._judged(solution, notes, conditions, memory)
         except (KeyboardInterrupt, SystemExit, CannotRun):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is of this solution
@@ -151,18 +152,19 @@ class _Bench:
         seconds = time.monotonic() - begun
         found = _concluded(solution, self._file, cases, notes, seconds)
         said = {name: one.as_dict() for name, one in conditions.items()}
-        return replace(found, conditions=said)
+        return replace(found, conditions=said, memory=memory)
 
     def _judged(
         self,
         solution: Solution,
         notes: list[str],
         conditions: dict[str, Condition],
+        memory: dict[str, Any],
     ) -> list[CaseVerdict]:
         """Return the verdicts on a solution's cases; one of a build that failed.
 
-        Those on conditions are put into `conditions`. Whatever needs the GPU is done
-        while it uses it; a build does not.
+        Those on conditions are put into `conditions`, the memory of a call into `memory`.
+        Whatever needs the GPU is done while it uses it; a build does not.
         """
         task = self._task
         # whatever else is in this task: the same on every number of tasks
@@ -215,6 +217,8 @@ class _Bench:
                     rivals = self._rivals()
                     how = (session, asked, cases, passes, secret, rivals, notes)
                     cases = timed(*how)
+            if task["memory"] and cases and worst(cases).verdict == PASSED:
+                cases += self._measured(solution, asked, own.randrange(2**62), memory)
             asks = task["conditions"] or task["sanitizers"]
             if asks and cases and worst(cases).verdict == PASSED:
                 about = (session, solution, asked, own.randrange(2**62))
@@ -233,11 +237,7 @@ class _Bench:
         interface = asked.subject.interface
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
 
-        def reopened() -> Session:
-            found = self._confined.open()
-            found.build(solution, count)
-            return found
-
+        reopened = partial(self._opened, solution, count)
         how = (session, asked, self._device, passes, secret, reopened, task["soak"])
         asking = Asking(*how)
         found: dict[str, Condition] = {}
@@ -254,6 +254,40 @@ class _Bench:
             with self._uses():
                 found[tool] = sanitized(asking, tool, how_built, watches)
         return found
+
+    def _opened(self, solution: Solution, arguments: int) -> Session:
+        """Return a session in which a solution is built anew. Raises Refused."""
+        session = self._confined.open()
+        session.build(solution, arguments)
+        return session
+
+    def _measured(
+        self,
+        solution: Solution,
+        asked: EvaluationRounds,
+        secret: int,
+        memory: dict[str, Any],
+    ) -> list[CaseVerdict]:
+        """Put the memory of a call into `memory`; return a verdict where one is wrong."""
+        interface, passes = asked.subject.interface, solution.passes_outputs
+        count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
+        calls = MemoryOfCalls(asked, self._device, secret, self._peaks)
+        if not calls.case:
+            return []
+        reference = self._reference if self._task["runs_references"] else None
+        about = (self._root, self._file, asked.subject, self._device, reference)
+        rivals = rival_sessions(*about)
+
+        def opens() -> AbstractContextManager[Session]:
+            return closing(self._opened(solution, count))
+
+        try:
+            with self._uses(is_alone=True):
+                memory |= calls.measured(opens, rivals, passes_outputs=passes)
+        except Refused as refused:
+            name = f"memory of {calls.case}"
+            return [CaseVerdict(name, refused.verdict, refused.reason)]
+        return []
 
     def _begin_rivals(self, asked: EvaluationRounds) -> None:
         """Start the processes of rivals, which all solutions of the task have."""
@@ -351,26 +385,6 @@ def _notes(asked: EvaluationRounds) -> list[str]:
         count = plural(len(asked.left_out), "case")
         notes.append(f"{count} left out: {shown}")
     return notes
-
-
-def missing(solution: Solution, device: str) -> str | None:
-    """Return what a solution needs that this machine lacks, None where it has all."""
-    language = solution.language
-    if language in ("triton", "cuda", "tilelang") and device != "cuda":
-        return f"{language} needs --device cuda"
-    if language == "cpp" and device == "cuda" and solution.hardware == ("cpu",):
-        return "C++ for the CPU alone, by its target_hardware: needs --device cpu"
-    if language in ("triton", "tilelang") and find_spec(language) is None:
-        return f"{language} is not installed"
-    compilers = _COMPILERS.get(language, ())
-    if compilers and not any(map(shutil.which, compilers)):
-        return f"{language} needs {' or '.join(compilers)} on PATH"
-    binding = solution.how()["binding"]
-    if compilers and binding == "tvm-ffi" and find_spec("tvm_ffi") is None:
-        return "the binding tvm-ffi is not installed: pip install apache-tvm-ffi"
-    if compilers and binding == "torch" and shutil.which("ninja") is None:
-        return "torch builds extensions with ninja: pip install ninja"
-    return None
 
 
 def _hidden(root: Path) -> list[Path]:

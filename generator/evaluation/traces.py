@@ -100,6 +100,9 @@ def _trace(
         }
     if status == PASSED:
         evaluation["performance"] = {n: timing[n] for n in _FIGURES if n in timing}
+    if verdict.memory and verdict.memory["case"] == case.case:
+        names = ("peak_memory_bytes", "output_bytes", "driver_bytes", "rivals")
+        evaluation["memory"] = {name: verdict.memory[name] for name in names}
     if verdict.conditions:
         evaluation["conditions"] = {
             name: {key: condition[key] for key in ("verdict", "reason")}

@@ -59,7 +59,8 @@ class SolutionVerdict:
     """The verdict on a solution: the worst of its cases, and the first of these.
 
     `notes` say what the verdict does not rest on: no oracle, cases that were left out.
-    `conditions` are the verdicts on those that were asked, by name, as JSON values.
+    `conditions` are the verdicts on those that were asked, by name, as JSON values;
+    `memory` is what a call takes, empty where that was not asked.
     """
 
     solution: str
@@ -74,6 +75,7 @@ class SolutionVerdict:
     notes: Sequence[str] = ()
     seconds: float = 0.0
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_fine(self) -> bool:

@@ -14,6 +14,7 @@ import generator
 from generator.evaluation.channel import pair
 from generator.evaluation.keeper import Keeper
 from generator.evaluation.session import Allowed, Session
+from generator.evaluation.worker import resident_in
 from generator.execution.processes import safe_environment, start_python
 
 _MODULE = "generator.evaluation.certification.kernel"
@@ -57,6 +58,11 @@ class OwnKeeper(Keeper):
             "threads": len(os.listdir(folder / "task")),
             "descriptors": len(os.listdir(folder / "fd")),
         }
+
+    def peak(self) -> dict[str, int]:
+        """Return the resident bytes of the process, now and at most since the last time."""
+        resident, peak = resident_in(f"/proc/{self._process.pid}")
+        return {"resident": resident, "peak": peak, "files": 0}
 
     def close(self) -> None:
         """End the process."""

@@ -107,6 +107,20 @@ class Engine:
             found["allocated"] = torch.cuda.memory_allocated()
         return found
 
+    def memory(self) -> dict[str, int]:
+        """Return the bytes that torch had at most of the GPU, and begin anew.
+
+        `peak` is of tensors, `reserved` of what it took from the driver, of which `now` is
+        what it still has without what is free.
+        """
+        found = {
+            "peak": torch.cuda.max_memory_allocated(),
+            "reserved": torch.cuda.max_memory_reserved(),
+        }
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        return {**found, "now": torch.cuda.memory_reserved()}
+
     def _seen(self) -> dict[str, Any]:
         return {name: look() for name, look in self._looked.items()}
 

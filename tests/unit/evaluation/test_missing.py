@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from generator.evaluation.missing import missing
 from generator.evaluation.solution import Solution
-from generator.evaluation.task import missing
 
 
 def needs(language: str, hardware: list[str], device: str) -> str | None:
