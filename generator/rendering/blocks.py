@@ -104,6 +104,7 @@ def _block(
     values = [{**c.axes, **_numbers(c.constants)} for c in classes]
     description, others = shared_description(definitions, values)
     tags, alone = shared_tags(definitions), len(classes) == 1
+    common = set(tags)
     axes = {} if alone else shared_axes(classes)
     constants = () if alone else _shared_constants(classes)
     shared = {constant.name for constant in constants}
@@ -111,7 +112,7 @@ def _block(
         DefinitionRow(
             planned := classes[place],
             _of_next(text, len(places)) if place == places[0] else "",
-            tuple(tag for tag in planned.definition.tags if tag not in tags),
+            tuple(tag for tag in planned.definition.tags if tag not in common),
             {n: v for n, v in planned.axes.items() if n not in axes},
             tuple(c for c in planned.constants if c.name not in shared),
         )

@@ -14,7 +14,8 @@ _SENTENCE = re.compile(r"(?<=\.) (?=[^\W\d])")
 def shared_tags(definitions: Sequence[LoadedDefinition]) -> tuple[str, ...]:
     """Return the tags that all definitions have, in the order of the first."""
     first, *others = definitions
-    return tuple(t for t in first.tags if all(t in other.tags for other in others))
+    common = set(first.tags).intersection(*(other.tags for other in others))
+    return tuple(tag for tag in first.tags if tag in common)
 
 
 def shared_description(

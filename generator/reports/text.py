@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from generator.problems import Problem, Severity
 from generator.problems.messages import one_line
@@ -110,7 +110,9 @@ def _table(table: Table) -> Iterator[str]:
     totals = table.totals if len(table.rows) > 1 else ()
     footer = totals or [""] * len(table.columns)
     cells = [table.columns, footer, *(map(_shown, row.cells) for row in table.rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    # a row may be shorter than the head
+    columns = zip_longest(*cells, fillvalue="")
+    widths = [max(map(cell_len, column)) for column in columns]
     for first in range(0, len(table.rows) or 1, _AT_ONCE):
         rows = table.rows[first : first + _AT_ONCE]
         is_last = first + _AT_ONCE >= len(table.rows)

@@ -96,8 +96,9 @@ def _declared(tensors: Mapping[str, LoadedTensor]) -> dict[str, str]:
 
 
 def _listed(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    yield from (f"{quote(item, 200)} is gone" for item in old if item not in new)
-    yield from (f"{quote(item, 200)} is new" for item in new if item not in old)
+    was, now = set(old), set(new)
+    yield from (f"{quote(item, 200)} is gone" for item in old if item not in now)
+    yield from (f"{quote(item, 200)} is new" for item in new if item not in was)
 
 
 def _texts(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:

@@ -15,6 +15,7 @@ MAX_TOTAL = 4 * 1024 * 1024 * 1024
 """Bytes that are copied for a review at most."""
 
 MAX_FILES = 2_000_000
+_DEEPEST = 100
 _ODD = re.compile(r"(?i)(^|/)(\.{0,2}|\.git)(/|$)|\0")
 
 
@@ -44,9 +45,12 @@ Tree = dict[str, TreeEntry]
 
 
 def refused(tree: Tree) -> tuple[str, ...]:
-    """Return paths that no checkout would have: upwards, absolute, into .git, twice."""
+    """Return paths that no checkout would have: upwards, absolute, into .git, twice.
+
+    And those that are deeper than what makes and removes folders one in the other can go.
+    """
     links = {path for path, entry in tree.items() if not entry.is_file}
-    found = {path for path in tree if _ODD.search(path)}
+    found = {p for p in tree if _ODD.search(p) or p.count("/") > _DEEPEST}
     if links:
         found |= {path for path in tree if not links.isdisjoint(_folders(path))}
     return tuple(sorted(found))

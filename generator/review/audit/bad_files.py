@@ -178,6 +178,8 @@ def of_paths() -> Iterator[PullRequest]:
     )
     for path in ("definitions/../conftest.py", ".git/config", "a//b.json"):
         yield PullRequest(f"path: {path}", adding(path, b"x"), REFUSED.id)
+    deep = f"definitions/{'a/' * 1500}x.json"
+    yield PullRequest("path: 1,500 folders deep", adding(deep, b"x"), REFUSED.id)
 
 
 def of_removals() -> Iterator[PullRequest]:
