@@ -17,6 +17,9 @@ def tiny(axes: Axes) -> Axes:
     return {"hidden_size": 160}
 
 
+for_limits = tiny
+
+
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
     """Return one to eight rows, of each rank where they are dealt out."""
     rows = draw.integers(1, 9, 1)[0]

@@ -11,4 +11,7 @@ def tiny(axes: Axes) -> Axes:
     return {"hidden_size": 160}
 
 
+for_limits = tiny
+
+
 varied = varied_rows
