@@ -133,16 +133,15 @@ def audit(
     ),
     form: str = options.form(),
 ) -> int:
-    """Plant defects in references, and check that tests catch them.
+    """Plant defects in references, run them unconfined, and check that tests see them.
 
-    One defect is planted at a time. Choose definitions by --op-type, --definition-name or --all. This executes the
-    dataset's code, as pytest does. After an interrupt, the same command continues. The
-    result goes to stdout, messages to stderr. Exit status: 0 every defect is caught, or
-    with --seeds no test fails, or with --tolerances every tolerance fits; 1 a defect
-    survives, a test fails, a tolerance does not fit or a definition can't be audited;
-    2 wrong usage or unreadable input. With --review, 1 where a pull request was not
-    judged as it must be. With --checker, 1 only where a definition can't be
-    asked about.
+    One defect is planted at a time. Choose definitions by --op-type, --definition-name
+    or --all. After an interrupt, the same command continues. The result goes to stdout,
+    messages to stderr. Exit status: 0 every defect is caught, or with --seeds no test
+    fails, or with --tolerances every tolerance fits; 1 a defect survives, a test fails,
+    a tolerance does not fit or a definition can't be audited; 2 wrong usage or
+    unreadable input. With --review, 1 where a pull request was not judged as it must
+    be. With --checker, 1 only where a definition can't be asked about.
     """
     if review:
         return _review(choice, form)

@@ -79,7 +79,7 @@ def certify(
     executor: str = options.executor,
     form: str = options.form(),
 ) -> int:
-    """Call the kernels that are ground truth as engines do, and say what holds.
+    """Call ground truth kernels, and references unconfined, as engines do.
 
     Each kernel runs in a process of its own, with the calls, values and verdicts of
     trace-dataset evaluate --as. Without a choice, all definitions. Exit status: 0 all

@@ -90,10 +90,10 @@ def parity(
     ),
     form: str = options.form(),
 ) -> int:
-    """Compare a model that definitions compose with transformers.
+    """Run definitions unconfined, as a model composes them, against transformers.
 
-    Each stage of a layer is computed by its definition's reference, which is executed,
-    as a solution is: neither is confined. Weights are drawn from a seed. Exit status 1 where something differs by more than
+    Each stage of a layer is computed by its definition's reference, or by a solution.
+    Weights are drawn from a seed. Exit status 1 where something differs by more than
     rounding explains.
     """
     if record and geometry != "real":
