@@ -83,18 +83,20 @@ def main() -> int:
             if given.output is not None:
                 with given.output.open("a", encoding="utf-8") as file:
                     file.writelines(f"{json.dumps(one)}\n" for one in verdicts)
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_name: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         if line["seed"] in seeds and line["solution"] in {h.name for h in habits}:
-            found[line["solution"]].append(line)
+            by_name[line["solution"]].append(line)
     refused = 0
-    for name, of_habit in found.items():
+    for name, of_habit in by_name.items():
         others = [one for one in of_habit if one["verdict"] != "PASSED"]
         refused += len(others)
         print(f"{name}: {len(of_habit) - len(others)} of {len(of_habit)}")
         for one in others:
             print(f"  seed {one['seed']}: {one['verdict']}: {one['reason'][:200]}")
-    print(f"{len(found)} habits, {refused} of {sum(map(len, found.values()))} refused")
+    print(
+        f"{len(by_name)} habits, {refused} of {sum(map(len, by_name.values()))} refused"
+    )
     return int(refused > 0)
 
 

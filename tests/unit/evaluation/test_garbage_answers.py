@@ -74,8 +74,8 @@ def test_garbage_is_refused(op_type: str) -> None:
         pytest.skip("all of its cases are large")
     asked = replace(asked, rounds=few, relations=list(relations.values()))
     for number in (1, 3, RANDOM):
-        found = Judge(Garbage(number), asked, CPU, False, 5).judge()
-        refused = [one for one in found if one.verdict != PASSED]
+        verdicts = Judge(Garbage(number), asked, CPU, False, 5).judge()
+        refused = [one for one in verdicts if one.verdict != PASSED]
         assert refused
         assert all(one.reason.isprintable() for one in refused)
 
