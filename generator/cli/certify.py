@@ -44,12 +44,7 @@ def certify(
         "CONDITION,...",
         "--as",
     ),
-    sanitize: tuple[str, ...] = options.several(
-        "Run small cases under compute-sanitizer: memcheck, racecheck, initcheck, "
-        "synccheck, or all; several with commas. Each takes up to 300 s.",
-        "TOOL,...",
-        "--sanitize",
-    ),
+    sanitize: tuple[str, ...] = options.sanitize,
     soak: float = options.value(
         "How long the condition soak lasts.",
         click.FloatRange(1.0, 86_400.0),

@@ -93,12 +93,7 @@ def evaluate(
         metavar="SECONDS",
         default=10.0,
     ),
-    sanitize: tuple[str, ...] = options.several(
-        "Run small cases of what passed under compute-sanitizer: memcheck, racecheck, "
-        "initcheck, synccheck, or all; several with commas. Each takes up to 300 s.",
-        "TOOL,...",
-        "--sanitize",
-    ),
+    sanitize: tuple[str, ...] = options.sanitize,
     memory: bool = options.flag(
         "Measure the greatest memory of a call at the largest case, beside the "
         "reference's and production kernels'."

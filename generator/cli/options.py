@@ -149,6 +149,12 @@ keep_failures = path(
     "Write inputs, expected and returned values of what fails there, and the command that "
     "runs each again."
 )
+sanitize = several(
+    "Run small cases of what is right under compute-sanitizer: memcheck, racecheck, "
+    "initcheck, synccheck, or all; several with commas. Each takes up to 300 s.",
+    "TOOL,...",
+    "--sanitize",
+)
 executor = value(
     "Run on this machine, on the Ray cluster that it is part of, or on another.",
     "local|ray|ray://HOST:PORT",

@@ -135,7 +135,7 @@ def without_details(verdict: SolutionVerdict) -> SolutionVerdict:
     """Return a verdict that tells nothing of the cases that are secret.
 
     Kept are the verdicts and times of all cases; of those that did not pass neither
-    reason nor error, and no length of a drawn case.
+    reason nor error, and no length of a drawn case, nor memory that tells it.
     """
     cases = [
         replace(
@@ -146,6 +146,8 @@ def without_details(verdict: SolutionVerdict) -> SolutionVerdict:
         )
         for case in verdict.cases
     ]
+    if ":" in verdict.memory.get("case", ""):
+        verdict = replace(verdict, memory={})
     hidden = verdict.verdict != PASSED
     return (
         replace(verdict, reason="", case="", cases=cases, notes=())

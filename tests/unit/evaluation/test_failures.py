@@ -205,3 +205,11 @@ def test_a_contest_says_the_verdict_alone() -> None:
         assert hidden not in text
     assert found.verdict == INCORRECT_NUMERICAL
     assert [case.verdict for case in found.cases] == [PASSED, INCORRECT_NUMERICAL]
+
+
+@pytest.mark.parametrize(("case", "is_told"), [("lengths 3: M 37", 0), ("small", 1)])
+def test_contest_tells_no_memory_of_a_drawn_case(case: str, is_told: int) -> None:
+    memory = {"case": case, "peak_memory_bytes": 37 << 20}
+    about = ("mine", "me", NORM, "rmsnorm", "mine.json", PASSED)
+    found = without_details(SolutionVerdict(*about, memory=memory))
+    assert found.memory == (memory if is_told else {})
