@@ -1,6 +1,6 @@
 """Review honest and lying pull requests on a GPU, whose claims are measured again there.
 
-`python tools/review_on_gpu.py FOLDER`, on a machine with a GPU, FlashInfer and the sandbox.
+`python -m tools.review_on_gpu FOLDER`, on a machine with a GPU, FlashInfer and the sandbox.
 A repository is made with two norms of this dataset and what is on record of them. A triton
 solution is measured by `evaluate`, and its traces go into pull requests: as they are, with
 halved latencies, with doubled speedups, as those of another GPU, and beside a solution that

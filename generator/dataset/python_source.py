@@ -113,8 +113,8 @@ def imported_modules(tree: ast.Module) -> tuple[tuple[str, int], ...]:
 
 def forget_trees() -> None:
     """Give back the memory of all trees: for who has read very many texts once."""
-    for kept in (compile_module, own_nodes, all_nodes, imported_modules):
-        kept.cache_clear()
+    for function in (compile_module, own_nodes, all_nodes, imported_modules):
+        function.cache_clear()
 
 
 @contextmanager
