@@ -1,4 +1,4 @@
-"""What is under test, as values: an op, a definition with its reference, a file of them."""
+"""Things under test, as values: an op, a definition with its reference, a file of them."""
 
 from __future__ import annotations
 

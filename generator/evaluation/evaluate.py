@@ -22,7 +22,7 @@ _FOLDERS = ("definitions", "workloads", "blob/workloads")
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is asked of each solution.
+    """The questions to each solution, and the means to ask them.
 
     `workloads` is `cases`, `dataset` or both; `secret` seeds all values: two runs with
     one secret ask the same. `gpus` are those of this machine, one for each task that

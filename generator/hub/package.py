@@ -176,7 +176,7 @@ def _hashed(
 
 @dataclass(frozen=True)
 class Delta:
-    """What is done to which file, and how many files are there already.
+    """Each file with its change, and how many files are there already.
 
     The steps are add, change and delete; `absent` were to be deleted and are not there.
     """

@@ -33,7 +33,7 @@ _ALIASES = {"kimi_k2": "deepseek_v3"}
 
 @dataclass(frozen=True)
 class ParityQuestion:
-    """What is compared: levels and dtypes, at which geometry, on which weights.
+    """The levels and dtypes to compare, at which geometry, on which weights.
 
     `steps` are those of training, `decoded` is the number of tokens to decode,
     `lengths` are those of sequences whose next token is decoded, and `seed` draws weights

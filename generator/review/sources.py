@@ -79,7 +79,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Revisions:
-    """What is compared; `base` is a commit, or empty where nothing is before.
+    """Both sides of a comparison; `base` is a commit, or empty where nothing is before.
 
     `head` is empty for the working tree as it is. `said` explains the choice.
     """

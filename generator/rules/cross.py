@@ -54,7 +54,7 @@ _IMPORT = re.compile(r"^\s*from\s+\S+\s+import\s+(\([^)]*\)|[^\n]*)", re.MULTILI
 
 @dataclass(frozen=True)
 class Summary:
-    """What is compared between definitions: digests, figures and claims of tags.
+    """The facts that definitions are compared by: digests, figures and claims of tags.
 
     `constants` are those in the reference's source; `facts` are figures that all
     definitions of a model share; `fi_apis`, `verified` and `unverified` are places among tags.

@@ -1,4 +1,4 @@
-"""What is compared with what: outputs of `run()`, each beside what a source gives."""
+"""Pairs to compare: outputs of `run()`, each beside what a source gives."""
 
 from __future__ import annotations
 

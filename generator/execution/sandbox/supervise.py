@@ -94,7 +94,7 @@ class CommandOutcome:
 
 @dataclass(frozen=True)
 class Command:
-    """What is run, and what of the machine it has; see `machine.run_confined`."""
+    """A program and the part of the machine that it has; see `machine.run_confined`."""
 
     words: Sequence[str]
     read_only: Sequence[Path] = ()

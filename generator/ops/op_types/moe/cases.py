@@ -22,7 +22,7 @@ def few_cases(definition: Definition) -> list[Case]:
     far = experts - local
     elsewhere = [_case(definition, "experts-elsewhere", "small", 2, away=True)]
     if method == moe_routing.DEEPSEEK:
-        found = [
+        usual = [
             _case(definition, "one-token", "small", 1),
             _case(definition, "last-experts", "small", 5, offset=far),
             _case(
@@ -37,30 +37,30 @@ def few_cases(definition: Definition) -> list[Case]:
             _case(definition, "large-batch", "large", 128, offset=far, unusual=True),
             _case(definition, "end-experts", "small", 2, offset=far, ends=True),
         ]
-        return found + elsewhere * (far > 0) + _rounded_scales(definition, far)
+        return usual + elsewhere * (far > 0) + _rounded_scales(definition, far)
     alone = method == moe_routing.LLAMA4
     middle = far // 2 // local * local
-    found = [
+    usual = [
         _case(definition, "one-token", "small", 1),
         _case(definition, "batch", "medium", 12, offset=far, uneven=not alone),
         _case(definition, "large-batch", "large", 128, offset=middle, uneven=not alone),
         _case(definition, "end-experts", "small", 2, offset=far, ends=True),
     ]
-    found += _rounded_scales(definition, far)
+    usual += _rounded_scales(definition, far)
     if far:
-        return found + elsewhere
+        return usual + elsewhere
     if alone:
         # scores of 1 in float32, whose logits still differ
-        found.append(_case(definition, "saturated", "small", 3, saturated=True))
-    return found
+        usual.append(_case(definition, "saturated", "small", 3, saturated=True))
+    return usual
 
 
-def far_apart(definition: Definition, found: list[Case]) -> list[Case]:
+def far_apart(definition: Definition, usual: list[Case]) -> list[Case]:
     """Return the cases whose scales are far from the usual, and outputs about 1.
 
     Where gate and up are large silu hardly bends, and where they are small it halves.
     """
-    few = replace(found[0], axes={"seq_len": 3})
+    few = replace(usual[0], axes={"seq_len": 3})
     exponents: list[dict[str, float]] = []
     if weights_of(definition) == "fp8-block":
         scales = ("hidden_states_scale", "gemm1_weights_scale", "gemm2_weights_scale")

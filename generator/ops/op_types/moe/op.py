@@ -100,9 +100,9 @@ TOLERANCES = (
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases: few tokens and few experts, so that a CPU can run them."""
-    found = few_cases(definition)
-    (batch,) = (case for case in found if case.name == "batch")
-    return [*found, lengthened(batch, "seq_len", 8_219), *far_apart(definition, found)]
+    usual = few_cases(definition)
+    (batch,) = (case for case in usual if case.name == "batch")
+    return [*usual, lengthened(batch, "seq_len", 8_219), *far_apart(definition, usual)]
 
 
 def peak_bytes(definition: Definition, case: Case) -> int:
