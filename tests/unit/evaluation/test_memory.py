@@ -67,6 +67,14 @@ def measured(calls: MemoryOfCalls, opens: Opens, **rivals: Opens) -> dict[str, A
         ("torch.ones(200 << 18)\nreturn norm(x, weight)", "", 200),
         (
             (
+                "if x.shape not in SEEN: torch.ones(200 << 18)\n"
+                "SEEN.add(x.shape)\nreturn norm(x, weight)"
+            ),
+            "\nSEEN = set()\n",
+            0,
+        ),
+        (
+            (
                 "if x.shape not in KEPT: KEPT[x.shape] = torch.ones(100 << 18)\n"
                 "return norm(x, weight)"
             ),
@@ -98,7 +106,7 @@ def measured(calls: MemoryOfCalls, opens: Opens, **rivals: Opens) -> dict[str, A
             80,
         ),
     ],
-    ids=["little", "freed", "kept", "files", "another process"],
+    ids=["little", "freed", "of the first call", "kept", "files", "another process"],
 )
 def test_memory_of_a_call_is_seen(calls, opens, body, after, least):
     found = measured(calls, opens(run(body) + after))
