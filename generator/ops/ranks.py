@@ -75,14 +75,14 @@ def allreduce_fusion(
     bfloat16. `oneshot` sends each part to every rank; else each rank adds some tokens
     and sends their sum, which takes more tokens than ranks: rows of zeros fill up.
     """
-    found = _launched(
+    written = _launched(
         parts,
         "kARResidualRMSNorm",
         {"residual_in": residual, "rms_gamma": weight, "rms_eps": eps},
         ("residual_out", "norm_out"),
         oneshot=oneshot,
     )
-    return found["norm_out"], found["residual_out"]
+    return written["norm_out"], written["residual_out"]
 
 
 def _launched(
@@ -207,9 +207,9 @@ def _reach_each_other(devices: Sequence[torch.device]) -> None:
 
 def _padded(rows: torch.Tensor, count: int) -> torch.Tensor:
     """Return [count, columns] with rows of zeros behind the given ones."""
-    found = rows.new_zeros((count, rows.shape[1]))
-    found[: len(rows)] = rows
-    return found
+    filled = rows.new_zeros((count, rows.shape[1]))
+    filled[: len(rows)] = rows
+    return filled
 
 
 def _finish(devices: Sequence[torch.device]) -> None:

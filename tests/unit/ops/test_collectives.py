@@ -119,9 +119,9 @@ def test_kernels_say_how_many_gpus_they_take():
 @pytest.mark.parametrize(("name", "count"), [(SUM, 4), (GATHER, 3), (SCATTER, 4)])
 def test_the_relations_hold(name, count):
     definition = sized(name, **SMALL[name])
-    found = verdicts(collectives, definition, run_of(loaded(name).reference))
-    assert len(found) == count
-    assert all(v.passed for of in found.values() for v in of)
+    by_relation = verdicts(collectives.OP, definition, run_of(loaded(name).reference))
+    assert len(by_relation) == count
+    assert all(v.passed for of in by_relation.values() for v in of)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_relations_hold(name, count):
 )
 def test_a_fault_breaks_what_says_so(name, old, new, broken):
     wrong = replaced(loaded(name).reference, old, new)
-    assert red(collectives, sized(name, **SMALL[name]), run_of(wrong)) >= broken
+    assert red(collectives.OP, sized(name, **SMALL[name]), run_of(wrong)) >= broken
 
 
 def test_what_nccls_ring_rounds_may_a_solution():

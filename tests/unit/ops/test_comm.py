@@ -101,7 +101,7 @@ def test_the_first_rank_has_the_gpu_of_the_inputs(monkeypatch):
 
 
 def test_the_relations_hold():
-    found = verdicts(comm, sized(NAME, **SMALL), run_of(loaded(NAME).reference))
+    found = verdicts(comm.OP, sized(NAME, **SMALL), run_of(loaded(NAME).reference))
     assert len(found) == 5
     assert all(v.passed for of in found.values() for v in of)
 
@@ -133,7 +133,7 @@ def test_the_relations_hold():
 )
 def test_a_fault_breaks_what_says_so(old, new, broken):
     wrong = replaced(loaded(NAME).reference, old, new)
-    assert red(comm, sized(NAME, **SMALL), run_of(wrong)) >= broken
+    assert red(comm.OP, sized(NAME, **SMALL), run_of(wrong)) >= broken
 
 
 @pytest.mark.parametrize(("count", "rounds"), [(2, True), (8, False)])
