@@ -235,12 +235,17 @@ def rounds_of(
     if own_cases and lists is not None and subject.unresolved is None:
         for relation in lists(known):
             # a solution returns what is declared, whatever a flag asks for
-            if relation.peer is None and not relation.other_outputs:
-                relations += [
-                    (relation, round_of(case))
-                    for case in relation.cases
-                    if case.size != "large"
-                ]
+            if relation.peer is not None or relation.other_outputs:
+                continue
+            for case in relation.cases:
+                if case.size == "large":
+                    continue
+                one = round_of(case)
+                why = _obstacle(one, device)
+                if why is None:
+                    relations.append((relation, one))
+                else:
+                    left_out.append(f"{relation_name(relation, case)}: {why}")
     return EvaluationRounds(subject, kept, relations, left_out)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from generator.evaluation import rounds
 from generator.evaluation.drawn_lengths import drawn_lengths, past_limits
 from generator.evaluation.rounds import EvaluationRounds, Round, rounds_of
 from generator.rules.subjects import subject_of
@@ -186,3 +187,11 @@ def test_rows_are_numbered_beyond_16_bits_on_a_gpu() -> None:
     assert refused(of_16_bits)
     # one row alone is another's: the last
     assert refused(lambda x, w: reference(name)(torch.cat([x[:-1], x[:1]]), w))
+
+
+def test_what_does_not_fit_is_left_out_with_its_relations(monkeypatch) -> None:
+    monkeypatch.setattr(rounds, "shortage", lambda *_: "needs more than there is")
+    of_nothing = rounds_of(loaded(DECODE), [], Path(), CPU, 5)
+    assert (of_nothing.rounds, of_nothing.relations) == ([], [])
+    said = [why for why in of_nothing.left_out if "needs more" in why]
+    assert any(why.startswith("metamorphic:") for why in said)
