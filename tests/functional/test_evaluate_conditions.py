@@ -73,8 +73,10 @@ def test_required_condition_refuses(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_needs_a_gpu_is_skipped_and_never_holds(tmp_path: Path) -> None:
     honest = Planted("honest", "graph", HONEST, "skipped")
-    found = judged(tmp_path / "solutions", [honest], "--as", "graph,stream")
+    options = ("--as", "graph,stream", "--sanitize", "racecheck,memcheck")
+    found = judged(tmp_path / "solutions", [honest], *options)
     conditions = found["honest"]["conditions"]
+    assert list(conditions) == ["graph", "stream", "memcheck", "racecheck"]
     assert {c["verdict"] for c in conditions.values()} == {"skipped"}
     assert all("CUDA" in c["reason"] for c in conditions.values())
 
@@ -85,6 +87,7 @@ def test_what_needs_a_gpu_is_skipped_and_never_holds(tmp_path: Path) -> None:
         (("--as", "graphs"), "'graphs' is not one of graph, stream"),
         (("--require", "graph"), "--require graph goes with --device cuda"),
         (("--as", ""), "'' is not one of"),
+        (("--sanitize", "valgrind"), "'valgrind' is not one of memcheck, racecheck"),
     ],
 )
 def test_wrong_condition_is_wrong_usage(options: tuple[str, ...], said: str) -> None:
