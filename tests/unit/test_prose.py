@@ -22,7 +22,7 @@ NAMES = {
     "given": 94,
     "told": 18,
     "said": 62,
-    "kept": 69,
+    "kept": 68,
     "own": 91,
 }
 
