@@ -56,6 +56,17 @@ def test_other_bounds_than_the_tests_have_are_not_recorded(tmp_path, arguments, 
     assert not (tmp_path / "verification").exists()
 
 
+def test_limits_are_kept_in_a_file_of_their_own(tmp_path):
+    root = dataset(tmp_path)
+    status, _, err = recorded(root, "--definition-name", NORM, "--limits")
+    assert status == 0
+    assert "verification/limits.json: 1 definition recorded" in err
+    told = json.loads((root / "verification/limits.json").read_text())
+    # there are no workloads, whose sizes the limits are below
+    assert told["definitions"][NORM]["counts"]["survived"] == 0
+    assert not (root / AUDIT).exists()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
