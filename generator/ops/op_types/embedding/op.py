@@ -34,7 +34,7 @@ TOLERANCES = (
 def cases(definition: Definition) -> list[Case]:
     """Return batches of tokens at a shard's edges, inside of it, and outside.
 
-    The shard of many tokens is one of ids beyond 131,072; a whole vocabulary is shard 0.
+    The shard of many tokens is one of ids beyond 262,144; a whole vocabulary is shard 0.
     """
     if "vocab_start" not in definition.interface.inputs:
         return [
@@ -44,7 +44,7 @@ def cases(definition: Definition) -> list[Case]:
             past_limits("num_tokens", 2_075, {"shard": 0}),
             Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
         ]
-    shard = (1 << 17) // definition.axes["vocab_size"] + 1
+    shard = (1 << 18) // definition.axes["vocab_size"] + 1
     return [
         Case("one-token", "small", {"num_tokens": 1}, {"shard": 0}),
         Case("edges-of-a-shard", "small", {"num_tokens": 9}, {"shard": 2}),
