@@ -159,7 +159,8 @@ BY_VALUES = (
             "    out.copy_(norm(x, weight))\n"
             "threading.Thread(target=later).start()"
         ),
-        (NUMERICAL,),
+        # what comes late may lie among the arguments of the next call
+        (NUMERICAL, HACK, RUNTIME),
         "every thread is stopped from the answer until the outputs were read",
         True,
     ),
