@@ -28,7 +28,7 @@ def verdicts(
     """
     found: dict[str, list[Comparison]] = {}
     filled = getattr(op, "filled_inputs", None)
-    for relation in op.relations(definition):
+    for relation in getattr(op, "OP", op).relations(definition):
         accepted = [
             other
             for other in (peers or {}).values()

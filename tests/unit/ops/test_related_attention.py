@@ -63,7 +63,7 @@ def test_each_relation_is_listed_where_it_can_be_asked():
     other = (sized(DECODE_NAME, **{**AXES, "num_qo_heads": 2}, page_size=8), decode[1])
     assert set(verdicts(gqa_paged, PREFILL, run, peers={"other": other})) == alone
     ragged = sized("gqa_ragged_prefill_causal_h32_kv8_d128", **AXES)
-    names = {relation.name for relation in gqa_ragged.relations(ragged)}
+    names = {relation.name for relation in gqa_ragged.OP.relations(ragged)}
     assert names == {*IN_ROWS, *in_prefill}
 
 

@@ -85,7 +85,7 @@ def test_a_window_is_compared_with_the_same_attention_without_one():
     found = verdicts(gqa_ragged, small(CAP), run_named(CAP), peers={"plain": plain})
     assert "cap-of-small-logits" in found
     capped = (small(CAP), run_named(CAP))
-    listed = gqa_ragged.relations(small(CAP_IN_WINDOW))
+    listed = gqa_ragged.OP.relations(small(CAP_IN_WINDOW))
     (relation,) = (r for r in listed if r.name == "long-window-is-none")
     assert relation.peer(capped[0])
     assert not relation.peer(plain[0])
