@@ -71,7 +71,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if task["gpus"]:
         bind(free_gpu(task["gpus"]))
     allowed = Allowed(task["timeout"])
-    within = 4 * allowed.call_seconds + max(allowed.build_seconds, TOOL_SECONDS)
+    within = 4 * allowed.call_seconds + max(allowed.build_seconds, TOOL_SECONDS + 60.0)
     alive = partial(link.at, within=within)
     alive()
     found: list[dict[str, Any]] = []
