@@ -1,7 +1,7 @@
 """Set up a virtual environment and use it: one command from a clone to a result.
 
-    python3 tools/dev.py run          render the reference tests and run them, of each
-                                      reference's text one definition's small cases
+    python3 tools/dev.py run          render the reference tests and run them: small cases,
+                                      of definitions with the same run() the smallest
     python3 tools/dev.py run --all    run all of them
     python3 tools/dev.py test         everything that a change must pass
     python3 tools/dev.py nightly      slow tests, large cases, workloads, seeds, parity and

@@ -126,6 +126,7 @@ def _say_others(root: Path) -> None:
 def _list(dataset: Dataset, as_json: bool) -> int:
     """Print where each definition's ground truth is from; return the exit status."""
     from generator import api
+    from generator.ground_truth.resolver import listed
     from generator.problems import has_errors
 
     loaded = dataset.loaded
@@ -136,7 +137,7 @@ def _list(dataset: Dataset, as_json: bool) -> int:
         problems = [problem.as_dict() for problem in loaded.problems]
         write_json({"definitions": rows, "problems": problems})
     else:
-        write_lines(line for resolution in resolutions for line in resolution.lines())
+        write_lines(listed(resolutions))
         for problem in loaded.problems:
             say(str(problem))
     return status_of(not has_errors(loaded.problems))

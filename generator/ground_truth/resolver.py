@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from generator.ops.serving import why_not_served
 from generator.ops.spec import OpSpec
 from generator.rules.constants import resolve_constants
 
+# definitions whose provider can't be used for one reason: it is said once
+_MANY = 10
 # in order of preference
 PROVIDERS: Sequence[Library] = (FLASHINFER, SGLANG, PYTORCH)
 
@@ -67,10 +70,11 @@ class Resolution:
             "replay": self.replay.as_dict(),
         }
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, shared: Collection[tuple[str, str]] = ()) -> Iterator[str]:
         """Yield the definition's ground truth, and why others are not used.
 
         A kernel that can be called comes before a recording, which is replayed beside it.
+        `shared` are providers with the reasons that are said of many at once.
         """
         chosen, replays = self.chosen, self.replay.summary
         if self.unresolved:
@@ -84,8 +88,24 @@ class Resolution:
         yield f"{self.definition.name}  {self.definition.op_type}  {provider}"
         if chosen is not None and replays:
             yield f"    {replays}"
-        for rejected in self.rejected:
-            yield f"    not {rejected.provider}: {rejected.obstacle}"
+        for key in self.reasons:
+            if key not in shared:
+                yield f"    not {key[0]}: {key[1]}"
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """Return each provider that can't be used, with the reason."""
+        return [(one.provider, str(one.obstacle)) for one in self.rejected]
+
+
+def listed(resolutions: Sequence[Resolution]) -> Iterator[str]:
+    """Yield the lines of many; a reason that most of them share is said once, at the end."""
+    counts = Counter(key for one in resolutions for key in one.reasons)
+    shared = {key: count for key, count in counts.items() if count >= _MANY}
+    for resolution in resolutions:
+        yield from resolution.lines(shared)
+    for (provider, reason), count in shared.items():
+        yield f"not {provider}, of {count} definitions: {reason}"
 
 
 def resolve(

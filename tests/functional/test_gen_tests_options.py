@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 import generator
+from generator.ground_truth.interface import Availability
+from generator.ground_truth.resolver import Resolution, listed
+from generator.rules.load import load_definitions
+from kernel_judge.obstacle import Kind, Obstacle
 from tests.functional.gen_tests_command import (
     NAMES,
     RMSNORM,
@@ -279,5 +283,18 @@ def test_a_terminal_without_unicode(dataset: Dataset) -> None:
 def test_list_alone_lists_all() -> None:
     alone, of_all = (gen_tests("--list", *chosen) for chosen in ((), ("--all",)))
     assert (alone.returncode, alone.stdout) == (0, of_all.stdout)
-    listed = {line.split()[0] for line in alone.stdout.splitlines() if line[0] != " "}
-    assert listed == NAMES
+    lines = alone.stdout.splitlines()
+    first = {line.split()[0] for line in lines if line[0] != " "}
+    # a reason that many share, at the end
+    assert first - {"not"} == NAMES
+
+
+def test_a_reason_that_many_definitions_share_is_listed_once() -> None:
+    definition = load_definitions(ROOT, names=["rmsnorm_h128"]).definitions[0]
+    absent = Availability("sglang", Obstacle(Kind.NOT_INSTALLED, "not installed"))
+    few, many = ([Resolution(definition, (absent,))] * n for n in (9, 10))
+
+    assert sum("not sglang: not installed" in line for line in listed(few)) == 9
+    lines = list(listed(many))
+    assert lines[-1] == "not sglang, of 10 definitions: not installed"
+    assert sum("sglang" in line for line in lines) == 1
