@@ -213,3 +213,18 @@ def test_contest_tells_no_memory_of_a_drawn_case(case: str, is_told: int) -> Non
     about = ("mine", "me", NORM, "rmsnorm", "mine.json", PASSED)
     found = without_details(SolutionVerdict(*about, memory=memory))
     assert found.memory == (memory if is_told else {})
+
+
+def test_values_that_are_a_little_wrong_are_not_in_other_places() -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(64, 128, generator=generator)
+    norm = torch.rsqrt(x.square().mean(-1, keepdim=True))
+    expected = x * norm
+    wrong = {
+        "": x * torch.rsqrt(x.var(-1, keepdim=True)),
+        "other places": expected.roll(1, 1),
+    }
+    for word, actual in wrong.items():
+        comparison = compare(actual, expected, Tolerance(1e-3, 1e-4))
+        likely = described("y", None, actual, expected, comparison)["likely"]
+        assert ("other places" in likely) == bool(word)
