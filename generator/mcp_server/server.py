@@ -208,4 +208,16 @@ def serve(
     """Serve a dataset on standard input and output until that ends."""
     logging.disable(logging.INFO)
     with TemporaryDirectory(prefix="trace-dataset-mcp-") as folder:
-        make_server(dataset, Path(folder), asks, secret=secret).run("stdio")
+        try:
+            make_server(dataset, Path(folder), asks, secret=secret).run("stdio")
+        except BaseException as error:
+            if not is_client_gone(error):
+                raise
+
+
+def is_client_gone(error: BaseException) -> bool:
+    """Return whether all that went wrong is that nobody reads the answers any more."""
+    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    if inner:
+        return all(map(is_client_gone, inner))
+    return isinstance(error, BrokenPipeError)

@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 
 from generator.dataset.paths import discover_definitions
 from generator.execution.sandbox import refusal
+from generator.mcp_server.server import is_client_gone
 from tests.builders import ROOT
 from tests.functional.agent_solutions import DRAFTS
 
@@ -265,3 +266,15 @@ def test_each_tool_has_a_schema_and_an_example(root: Path) -> None:
         assert found["status"] == "RESOLVED"
 
     served(root, script)
+
+
+def test_a_client_that_goes_away_is_no_error_of_the_server() -> None:
+    class Group(Exception):
+        def __init__(self, *exceptions: BaseException) -> None:
+            self.exceptions = exceptions
+
+    gone = BrokenPipeError()
+    assert is_client_gone(gone)
+    assert is_client_gone(Group(gone, Group(gone)))
+    assert not is_client_gone(Group(gone, ValueError()))
+    assert not is_client_gone(KeyboardInterrupt())
