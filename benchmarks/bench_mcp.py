@@ -35,6 +35,14 @@ from generator.dataset.paths import discover_definitions
 from tests.functional.agent_solutions import DRAFTS
 
 LIMIT_SECONDS = 5.0
+_HEAD = """\
+# An agent's session
+
+A scripted agent brings eight small ops from a wrong draft to `PASSED`, with [the server](mcp.md)
+alone. This is what `python benchmarks/bench_mcp.py --transcript FILE` asked and was answered on
+a CPU, shortened to what an agent reads. The lengths at which a draft is refused are drawn anew
+each time.
+"""
 # of a judge's answer, what the agent reads
 _READ = ("verdict", "reason")
 _OF_OUTPUT = ("output", "wrong", "elements", "wrong_by_axis", "likely")
@@ -184,7 +192,7 @@ def main() -> int:
     )
     if options.transcript is not None:
         each = len(agent.lines) // options.rounds
-        head = "# An agent's session\n\nWhat `python benchmarks/bench_mcp.py --transcript FILE` asked\nand was answered, shortened to what an agent reads.\n"
+        head = _HEAD
         options.transcript.write_text(
             head + "\n".join(agent.lines[:each]) + "\n", "utf-8"
         )

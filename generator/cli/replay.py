@@ -68,16 +68,16 @@ def _solution_again(
     from generator.evaluation.report import evaluation_report
 
     opened = api.open_dataset(dataset)
-    found = api.as_solution(
+    solution = api.as_solution(
         opened, failure["solution"] if mended is None else _read(mended)
     )
-    if found.definition != failure["definition"]:
+    if solution.definition != failure["definition"]:
         raise Failure(
-            f"the solution is of {one_line(found.definition)}, the failure of "
+            f"the solution is of {one_line(solution.definition)}, the failure of "
             f"{one_line(failure['definition'], 200)}."
         )
     # values are drawn from the seed and the path that was evaluated
-    again = replace(found, path=failure["path"])
+    again = replace(solution, path=failure["path"])
     asks = EvaluationRequest(
         failure["device"],
         failure["workloads"],

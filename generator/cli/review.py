@@ -126,10 +126,10 @@ def review(
                 crossed = cross_run(made.changes, sources, trust)
             made = made if crossed is None else with_software(made, crossed)
             with progress("Evaluating the solutions that the change brings"):
-                found = evaluate_change(
+                evaluated = evaluate_change(
                     made.changes, sources, device, usable_cores(), keep_failures
                 )
-            made = made if found is None else with_solutions(made, found)
+            made = made if evaluated is None else with_solutions(made, evaluated)
         if output is not None:
             for one in FORMATS:
                 text = "".join(shown(made, one, prefix=prefix, notes=notes))
