@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from generator.problems import Problem
 from generator.rules.unproven import UNPROVEN
 from tests.validating import validate
+
+# on a busy machine to draw takes long, which is no fault of what is tested
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 DEFINITION: dict[str, Any] = {
     "name": "gemm_n8_k4",

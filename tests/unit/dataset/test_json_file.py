@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.dataset.json_file import MAX_DEPTH, parse, read_json, read_json_lines
@@ -142,8 +142,6 @@ JSON_VALUES = st.recursive(
 )
 
 
-# on a busy machine to draw is slow, which is no fault of the reader
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(JSON_VALUES)
 def test_what_json_writes_is_read_back_or_judged(value: object) -> None:
     parsed = parse(json.dumps(value).encode(), "x.json")
