@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.caches import stored_scales
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.paging import key_lengths, query_starts
 from kernel_judge.definition import Backend, Definition
@@ -28,6 +29,8 @@ _FROM_LAST_KEY = (
     "outputs rewritten: the kernel counts queries from 0, the adapter takes the slope "
     "times their distance from the last key off the LSE"
 )
+# below which no case has a logit but with a scale that is far from the usual
+_USUAL, _LEAST = 256.0, -5e4
 # queries of a tile of fa3, 192 for heads of 64
 _TILE = 128
 # fa2 splits 64 query heads over 4 KV heads into partial outputs of just over 256 MiB
@@ -47,6 +50,22 @@ def skip_more_queries(kernel: str, queries: int, keys: int) -> None:
     """Skip where a causal kernel of one prefill has no rows for queries without keys."""
     if queries > keys:
         limit = f"{kernel} takes no more queries than keys: {queries} and {keys}"
+        skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
+
+
+def skip_below_least(
+    definition: Definition, inputs: Mapping[str, Any], kernel: str
+) -> None:
+    """Skip where a kernel on tensor cores may take a logit for one that is masked.
+
+    Its least logit, before the scale, is -5e4 (`math::inf` of FlashInfer's math.cuh;
+    flashinfer-ai/flashinfer issue 4451). Scales of stored queries and keys leave the
+    products that it makes as they are.
+    """
+    least = _LEAST * inputs["sm_scale"]
+    if least > -_USUAL and not stored_scales(definition):
+        scale = f"sm_scale {inputs['sm_scale']:.3g}"
+        limit = f"{kernel} takes logits below {least:.3g} for masked: {scale}"
         skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
 
 
@@ -197,6 +216,7 @@ def ragged_prefill(
 
     q, k, v, sinks = inputs["q"], inputs["k"], inputs["v"], inputs.get("sinks")
     kernel = backend.removesuffix(PLAIN_SUFFIX)
+    skip_below_least(definition, inputs, kernel)
     skip_cleared(definition, inputs, kernel)
     fused = sinks is not None and kernel == backend
     wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(

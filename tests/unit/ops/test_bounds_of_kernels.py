@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from generator.ops.attention.flashinfer import skip_cleared
+from generator.ops.attention.flashinfer import skip_below_least, skip_cleared
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.op_types.attention_backward import op as attention_backward
 from generator.ops.op_types.embedding_backward import op as embedding_backward
 from generator.ops.op_types.gemm import op as gemm
+from generator.ops.op_types.gqa_ragged import op as gqa_ragged
 from kernel_judge.comparison.compare import compare
 from kernel_judge.definition import Case
 from tests.builders import (
@@ -217,3 +218,36 @@ def test_fa3_is_not_asked_for_an_lse_that_it_clears():
     )
     for others in ((135, 8), (520, 0), (8, 520), (520, 8, "fa2")):
         asked(*others)()
+
+
+def test_kernels_with_a_least_logit_are_not_asked_below_it():
+    definition = known("gqa_ragged_prefill_causal_h12_kv1_d128")
+
+    def asked(scale):
+        return lambda: skip_below_least(definition, {"sm_scale": scale}, "fa2")
+
+    assert skip_reason(asked(2.0**-16)) == (
+        "flashinfer: fa2 takes logits below -0.763 for masked: sm_scale 1.53e-05"
+    )
+    for scale in (2.0**8, 1.0, 128**-0.5, 0.75 * 576**-0.5):
+        asked(scale)()
+
+
+def test_an_lse_of_sums_that_tensor_cores_cut_off_passes_as_fa2s_alone():
+    definition = known("gqa_ragged_prefill_causal_h12_kv1_d128")
+    subject = class_of(gqa_ragged, definition, print).subject()
+    case = Case("rows", "small", {})
+    weights = torch.randn(32, 2**14, generator=torch.Generator().manual_seed(1))
+    weights = (2.0 * weights).exp().double()
+    total = torch.zeros(len(weights), 1, dtype=torch.float64)
+    for some in weights.split(16, 1):
+        total = truncated(total + some.sum(1, keepdim=True))
+    exact = weights.sum(1, keepdim=True).log2()
+    fa2, fa3 = (
+        subject.tolerance("lse", f"flashinfer/{name}", case) for name in ("fa2", "fa3")
+    )
+    # of 2^13 keys an H100 made them 1.1e-6 to 1.5e-6 of themselves too small
+    assert compare(exact, total.log2(), fa2).passed
+    assert "actual is 1.00000" in compare(exact, total.log2(), fa3).findings[0]
+    for wrong in (1.0 + 2.0**-16, 1.0 - 2.0**-16):
+        assert not compare(exact * wrong, exact, fa2).passed

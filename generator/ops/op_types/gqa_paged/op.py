@@ -37,6 +37,7 @@ from generator.ops.attention.flashinfer import (
     planned,
     prefill_backends,
     sink_arguments,
+    skip_below_least,
     skip_cleared,
     with_sinks,
     workspace,
@@ -215,6 +216,8 @@ def _planned_wrapper(
         for axis in ("num_qo_heads", "num_kv_heads", "head_dim", "page_size")
     ]
     options = planned(definition, inputs)
+    if kernel != "auto":
+        skip_below_least(definition, inputs, kernel)
     if not is_prefill(definition) and "sinks" not in inputs:
         decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
             scratch, layout, use_tensor_cores=kernel != "auto", backend=kernel
