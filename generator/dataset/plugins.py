@@ -26,22 +26,27 @@ class BadPlugin(Failure):
 
 
 @cache
-def _has_any() -> bool:
+def _has_any(path: tuple[str, ...]) -> bool:
     """Return whether a distribution on the path has an entry point of ours.
 
     Most installations have none, and to import importlib.metadata takes 50 ms.
     """
-    files = (f for p in sys.path for f in Path(p).glob("*-info/entry_points.txt"))
+    files = (f for p in path for f in Path(p).glob("*-info/entry_points.txt"))
     return any(f.is_file() and _GROUPS in f.read_bytes() for f in files)
 
 
-@cache
 def plugins(group: str) -> Mapping[str, str]:
     """Return name → module of a group's entry points; nothing of them is imported.
 
     Raises BadPlugin where two distributions claim a name.
     """
-    if not _has_any():
+    return _plugins(group, tuple(sys.path))
+
+
+@cache
+def _plugins(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
+    # by the path: it may have grown since the first question
+    if not _has_any(path):
         return MappingProxyType({})
     from importlib.metadata import entry_points
 
