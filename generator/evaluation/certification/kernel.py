@@ -29,6 +29,9 @@ sys.path += [str(_FOLDER / name) for name in ("", "clock", "conditions")]
 
 from generator.evaluation.calling import BuiltSolution
 
+# an output that the kernel does not give is None
+_ANSWERS = (torch.Tensor, int, float, type(None))
+
 
 class KernelProcess(BuiltSolution):
     """Answer as a solution's process does; what is built is a kernel's adapter."""
@@ -65,6 +68,12 @@ def adapted(
         tensors = [n for n in names if _is_tensor(inputs[n]) and n not in filled]
         before = {n: inputs[n].clone() for n in (tensors if known is None else known)}
         returned = as_tuple(call(*given))
+        if strange := [v for v in returned if not isinstance(v, _ANSWERS)]:
+            # of a sampler: what many draws of one seed came to
+            name = type(strange[0]).__name__
+            raise TypeError(
+                f"its adapter answers with {name}, not as a call of an engine"
+            )
         for name, value in zip(filled, returned[count:], strict=True):
             if value is not inputs[name]:
                 inputs[name].copy_(value)

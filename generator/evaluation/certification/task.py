@@ -49,6 +49,7 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         bind(free_gpu(task["gpus"]))
     device = torch.device(task["device"])
     found: dict[str, Any] = {}
+    alone = len(set(task["gpus"])) == len(task["gpus"])
     for provider, backend in callable_kernels(
         subject_of(definition), task["providers"], device
     ):
@@ -66,7 +67,7 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             continue
         about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
         judges = partial(KernelJudge, lacks=backend.lacks)
-        asking = Asking(session, *about, judges=judges)
+        asking = Asking(session, *about, judges=judges, has_gpu_alone=alone)
         found[kernel] = _conditions(asking, task["conditions"])
         for tool in task["sanitizers"]:
             link.at(f"{kernel}, {tool}", within=3600.0)

@@ -33,7 +33,7 @@ class Asking:
 
     `reopened` returns a session in which the solution is built anew: a call may have
     ended the last one. `secret` seeds values and choices. `judges` makes what compares
-    its answers.
+    its answers. `has_gpu_alone` says that what the driver lacks is this solution's.
     """
 
     session: Session
@@ -44,6 +44,7 @@ class Asking:
     reopened: Callable[[], Session]
     soak_seconds: float
     judges: Callable[..., Judge] = Judge
+    has_gpu_alone: bool = True
     draw: random.Random = field(init=False)
 
     def __post_init__(self) -> None:

@@ -74,8 +74,9 @@ def _sample(asking: Asking, calls: int) -> Sample:
     if asking.device.type == "cuda":
         state = ProcessState.of(asking.session.state())
         found["bytes that torch has of the GPU"] = state.allocated
-        free, _ = torch.cuda.mem_get_info()
-        found["bytes that the driver lacks"] = -free
+        if asking.has_gpu_alone:
+            free, _ = torch.cuda.mem_get_info()
+            found["bytes that the driver lacks"] = -free
     return found
 
 

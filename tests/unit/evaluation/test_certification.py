@@ -188,6 +188,15 @@ def test_output_that_a_kernel_lacks_is_zeros_and_nothing_is_held_to_it():
         KernelJudge(*about, lacks=tuple(names[1:])).compared("", one, wrong)
 
 
+def test_answer_that_is_no_tensor_is_named():
+    file = next(f for f in discover_definitions(ROOT).files if f.op_type == "sampling")
+    run = adapted(ROOT, file, lambda *given: {"a law": 1})
+    subject = subject_of(load_file(ROOT, file)[0])
+    case = next(c for c in subject.cases(("small",)) if all(c.axes.values()))
+    with pytest.raises(TypeError, match="its adapter answers with dict"):
+        run(*subject.trial(case).inputs.values())
+
+
 def test_rows_that_no_kernel_defines_are_held_to_solutions_alone():
     name = "mla_ragged_prefill_causal_h8_qk192_vo128"
     file = next(f for f in discover_definitions(ROOT).files if f.name == name)
