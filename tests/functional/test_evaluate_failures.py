@@ -98,7 +98,7 @@ def test_a_pipe_in_place_of_either_file_is_one_line(root: Path, tmp_path: Path) 
         "verdict": "v",
         "solution": {},
     }
-    failure.write_text(json.dumps({"format": 1, **asked, **named}))
+    failure.write_text(json.dumps({"format": 1, "kind": "solution", **asked, **named}))
     for words in ((pipe,), (failure, "--mended", pipe)):
         status, _, err = audit(*words, "--dataset", root, command="replay")
         assert status == 2
