@@ -16,7 +16,9 @@ def run(
     v_scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     def stored(cache: torch.Tensor, rows: torch.Tensor, scale: float) -> torch.Tensor:
-        scaled = (rows.float() / scale).clamp(-E4M3_MAX, E4M3_MAX)
+        # Of a Python number CUDA multiplies by the inverse, which moves ties of float8.
+        divisor = torch.tensor(scale, dtype=torch.float32, device=rows.device)
+        scaled = (rows.float() / divisor).clamp(-E4M3_MAX, E4M3_MAX)
         codes = scaled.to(torch.float8_e4m3fn)
         out = cache.clone()
         # Bytes are moved: an index assignment does not know float8.
