@@ -39,12 +39,17 @@ def growth(definition: Definition, case: Case) -> float:
 
 
 def growth_of_values(definition: Definition, case: Case) -> float:
-    """Return `growth`, times what a case multiplies the scale of stored values by.
+    """Return `growth`, times that of the values.
 
     Outputs before they are rounded, and their errors, are as many times as large.
     """
+    return growth(definition, case) * values_moved(definition, case)
+
+
+def values_moved(definition: Definition, case: Case) -> float:
+    """Return what a case multiplies the scale of stored values by."""
     scale = "ckv_scale" if "ckv_scale" in case.moved else "v_scale"
-    return growth(definition, case) * float(2.0 ** case.moved.get(scale, 0.0))
+    return float(2.0 ** case.moved.get(scale, 0.0))
 
 
 def _ratio(case: Case, name: str, usual: object) -> float:
