@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.registry import op_module
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 from tests.builders import cases_of, class_of, ignore_property, trial_of
 
 
@@ -43,10 +43,12 @@ class Caught:
         wraps = {mutant.name: mutant.wrap(run) for mutant in domain_mutants(definition)}
         assert len(wraps) == len(domain_mutants(definition)), "two have one name"
         self.names = list(wraps)
+        every = cases_of(class_of(self._op, definition, run), (*sizes, LIMITS))
+        # of limits those as small as others, with scales that are far from the usual
         tried = [
             case
-            for case in cases_of(class_of(self._op, definition, run), sizes)
-            if not cases or case.name in cases
+            for case in every
+            if (case.name in cases if cases else case.size in sizes or case.moved)
         ]
         self.accused = [
             case.name
