@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
@@ -19,6 +18,7 @@ from generator.results.kernel_evidence import compared_workloads
 from generator.results.sources import ORACLE, is_ground_truth, is_recorded
 from generator.review.change import Change
 from generator.review.context import ReviewContext
+from generator.review.workload_origin import RANDOM, origin_of
 from generator.rules.basis import basis_of
 from generator.rules.unproven import never, why_unproven
 from kernel_judge.workload_identity import workload_identity
@@ -183,9 +183,9 @@ def _captured(
     kinds: Counter[str] = Counter()
     for _, line in read_json_lines(known.root, path).lines:
         workload = line.get("workload") if isinstance(line, dict) else None
-        kinds[_origin(workload if isinstance(workload, dict) else {})] += 1
+        kinds[origin_of(workload if isinstance(workload, dict) else {})] += 1
     seen = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    if set(kinds) == {_RANDOM}:
+    if set(kinds) == {RANDOM}:
         return PointFinding(UNKNOWN, f"{seen}: no file shows that a server ran")
     return PointFinding(NO, seen or "there are none")
 
@@ -227,25 +227,6 @@ def _identity(line: object) -> str | None:
         return workload_identity(workload) if isinstance(workload, dict) else None
     except KeyError:
         return None
-
-
-_DERIVED = "derived (the uuid is of version 5)"
-_RANDOM = "captured or typed (a random uuid, values in blobs or scalars)"
-_GENERATED = "with random values alone (generated inputs)"
-_TYPED = "typed (the uuid is none)"
-
-
-def _origin(workload: Mapping[str, Any]) -> str:
-    try:
-        version = uuid.UUID(str(workload.get("uuid"))).version
-    except ValueError:
-        return _TYPED
-    if version == 5:
-        return _DERIVED
-    inputs = workload.get("inputs")
-    values = inputs.values() if isinstance(inputs, dict) else ()
-    kinds = {value.get("type") for value in values if isinstance(value, dict)}
-    return _GENERATED if kinds <= {"random"} else _RANDOM
 
 
 def _blobs(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
