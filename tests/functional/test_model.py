@@ -19,8 +19,8 @@ def test_a_model_of_the_dataset_is_shown_with_what_proves_it():
     shown = json.loads(done.stdout)
     states = {m["definition"]: m["state"] for m in shown["modules"]}
     assert states["gqa_paged_decode_h32_kv8_d128_ps64"] == "kernel"
-    assert states["fused_add_rmsnorm_residual_eps_1em6_h4096"] == "missing"
-    assert done.returncode == 1
+    assert "missing" not in states.values()
+    assert done.returncode == 0
 
 
 def test_a_norm_of_another_model_is_no_substitute(tmp_path: Path):

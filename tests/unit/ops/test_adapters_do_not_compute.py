@@ -54,10 +54,10 @@ def subjects() -> list[tuple[str, str, str]]:
     found = []
     for name, axes in representatives().items():
         definition = sized(name, **axes)
-        op = op_module(definition.op_type)
-        for provider in PROVIDERS:
-            backends = getattr(op, f"{provider}_backends", lambda _: ())(definition)
-            found += [(name, provider, b.name) for b in backends if not b.limit]
+        for provider, kernel in op_module(definition.op_type).OP.kernels.items():
+            if provider in PROVIDERS:
+                backends = kernel.backends(definition)
+                found += [(name, provider, b.name) for b in backends if not b.limit]
     return found
 
 
@@ -79,7 +79,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def handed(definition: Definition, provider: str, backend: str) -> Handed:
     """Return what an adapter computes in the small cases of a definition."""
     op = op_module(definition.op_type)
-    adapter = getattr(op, f"{provider}_ground_truth")
+    adapter = op.OP.kernels[provider].call
     total = Handed()
     for case in op.cases(definition):
         if case.size != "small":
@@ -99,8 +99,8 @@ def handed(definition: Definition, provider: str, backend: str) -> Handed:
 
 def backend_of(definition: Definition, provider: str, name: str) -> Backend:
     """Return a backend by its name."""
-    backends = getattr(op_module(definition.op_type), f"{provider}_backends")
-    (found,) = (b for b in backends(definition) if b.name == name)
+    kernel = op_module(definition.op_type).OP.kernels[provider]
+    (found,) = (b for b in kernel.backends(definition) if b.name == name)
     return found
 
 

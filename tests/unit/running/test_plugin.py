@@ -133,7 +133,8 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     assert config.lines[0][1].startswith("slow: ")
     registered = dict(config.registered)
     assert isinstance(registered["reference-comparisons"], plugin.ComparedDefinitions)
-    names = {"comparisons", "context", "memory", "evidence", "spreading", "watchdog"}
+    names = {"comparisons", "context", "evidence", "logs", "memory", "spreading"}
+    names |= {"watchdog"}
     assert registered.keys() == {f"reference-{name}" for name in names}
 
 
@@ -345,7 +346,8 @@ def test_a_row_with_a_failure_is_red():
     red = {}
     counted.pytest_terminal_summary(
         SimpleNamespace(
-            write_line=lambda line, **how: red.update({line.split()[0]: how["red"]})
+            isatty=False,
+            write_line=lambda line, **how: red.update({line.split()[0]: how["red"]}),
         )
     )
     assert red == {"what": False, "rmsnorm": False, "oracle": True, "its": False} | {
