@@ -77,25 +77,31 @@ def adapted(
         for name, value in zip(filled, returned[count:], strict=True):
             if value is not inputs[name]:
                 inputs[name].copy_(value)
-        # a view of one row may be what a copy of several is not
+        # a view of one row may be what a copy of several is not; no compiler traces addresses
+        asked = list(before) if torch.compiler.is_compiling() else tensors
         overlaps = [
-            {n for n in tensors if _overlap(inputs[n], value)}
+            {n for n in asked if _overlap(inputs[n], value)}
             for value in returned[:count]
         ]
         outputs = tuple(
             value.clone() if inside else value
             for value, inside in zip(returned[:count], overlaps, strict=True)
         )
-        inside = set().union(*overlaps, known or ())
-        known = [n for n in tensors if n in inside]
+        earlier = known or []
+        known = [
+            n
+            for n in tensors
+            if n in earlier or any(n in inside for inside in overlaps)
+        ]
         for name in known:
             if name in before:
                 inputs[name].copy_(before[name])
-        sizes = sizes_of(subject.interface, subject.definition.axes, inputs)
-        outputs = tuple(
-            _zeros(spec, sizes, given) if value is None else value
-            for value, spec in zip(outputs, specs, strict=True)
-        )
+        if any(value is None for value in outputs):
+            sizes = sizes_of(subject.interface, subject.definition.axes, inputs)
+            outputs = tuple(
+                _zeros(spec, sizes, given) if value is None else value
+                for value, spec in zip(outputs, specs, strict=True)
+            )
         return outputs[0] if count == 1 else outputs
 
     return run

@@ -85,6 +85,7 @@ def asked(
         ("right", {"strided": "holds", "batch": "holds", "graph": "skipped"}),
         ("by batch", {"batch": "broken"}),
         ("of few rows", {"strided": "holds"}),
+        ("by torch", {"compile": "holds"}),
         ("wrong", {"strided": "skipped"}),
         ("fails", {"strided": "skipped"}),
     ],
