@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import select
 import signal
@@ -188,6 +189,8 @@ def _serve(work: Work, link: Link) -> None:
     """Run the tasks that the parent names until it closes the connection."""
     # the collections below need not scan what was made before the fork
     gc.freeze()
+    # the parent says how a fork ended; pytest would print the stack of one that aborts
+    faulthandler.disable()
     while (event := link.receive()) is not None:
         place = event["place"]
         try:
