@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from kernel_judge.definition import Backend, Definition
+
 # what FlashInfer's kernel reads: flags of its barrier, for each rank; data that come in
 # parts, of which three are in turn; state of its own, with the size of such a part
 _FLAGS, _PARTS, _STATE = 256, 3, 5
@@ -23,6 +25,15 @@ def devices_of(first: torch.device, ranks: int) -> list[torch.device]:
     others = (n for n in range(torch.cuda.device_count()) if n != own)
     chosen = [own, *others][:ranks]
     return [torch.device("cuda", n) for n in chosen]
+
+
+def allreduce_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return both ways in which FlashInfer's kernel moves data, one GPU a rank."""
+    ranks = definition.axes["world_size"]
+    return tuple(
+        Backend(name, min_sm=90, needs=("flashinfer.comm",), gpus=ranks)
+        for name in ("oneshot", "twoshot")
+    )
 
 
 def nccl_sum(parts: torch.Tensor) -> torch.Tensor:

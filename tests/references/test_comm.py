@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.comm.relations import comm_relations
-from generator.ops.ranks import allreduce_fusion, nccl_sum
+from generator.ops.ranks import allreduce_backends, allreduce_fusion, nccl_sum
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
@@ -135,15 +135,6 @@ def oracle(
     return rows * scale, rows
 
 
-def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return both ways in which the fused kernel moves data, one GPU a rank."""
-    ranks = definition.axes["world_size"]
-    return tuple(
-        Backend(name, min_sm=90, needs=("flashinfer.comm",), gpus=ranks)
-        for name in ("oneshot", "twoshot")
-    )
-
-
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
@@ -181,7 +172,7 @@ OP = Op(
     relations=comm_relations,
     tolerances=TOLERANCES,
     kernels={
-        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "flashinfer": Kernel(allreduce_backends, flashinfer_ground_truth),
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
     },
 )

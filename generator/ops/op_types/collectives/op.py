@@ -14,7 +14,13 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.collectives.relations import collective_relations
-from generator.ops.ranks import allreduce, nccl_gather, nccl_scatter, nccl_sum
+from generator.ops.ranks import (
+    allreduce,
+    allreduce_backends,
+    nccl_gather,
+    nccl_scatter,
+    nccl_sum,
+)
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
@@ -146,14 +152,10 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return both ways in which the sum moves data, one GPU a rank; it has no other."""
+    """Return those of the whole sum; it has no other."""
     if "reduced" not in definition.interface.outputs:
         return ()
-    ranks = definition.axes["world_size"]
-    return tuple(
-        Backend(name, min_sm=90, needs=("flashinfer.comm",), gpus=ranks)
-        for name in ("oneshot", "twoshot")
-    )
+    return allreduce_backends(definition)
 
 
 def flashinfer_ground_truth(
