@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Mapping
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 
+import generator
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.certification.judging import KernelJudge
 from generator.evaluation.certification.process import kernel_session
@@ -35,6 +37,8 @@ from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
 
 _WATCHED = "generator.evaluation.sanitizing.kernel"
+# a stack in a message of torch.compile has it, and a record is published
+_PLACE = f"{Path(generator.__file__).resolve().parents[1]}{os.sep}"
 # what an adapter raises, as the kernel's process says it
 _NOT_TAKEN = f"{Skip.__name__}: "
 
@@ -99,9 +103,8 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
     try:
         with closing(_Sessions(asking)):
             asking.asked = _taken(asking)
-            for one in asking.cases(2):
-                asking.called(one)
-            return {"conditions": {name: ask(asking, name).as_dict() for name in names}}
+            found = {name: _without_place(ask(asking, name)) for name in names}
+            return {"conditions": {name: one.as_dict() for name, one in found.items()}}
     except ConditionSkipped as skipped:
         return _all(names, str(skipped))
     except Refused as refused:
@@ -109,9 +112,10 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
 
 
 def _taken(asking: Asking) -> EvaluationRounds:
-    """Return what is asked without the cases that an adapter says its kernel doesn't take.
+    """Call a kernel with each small case once; return what is asked without some.
 
-    More queries than keys, for one. Raises Skipped where none is left.
+    An adapter says that its kernel does not take them: more queries than keys, for one.
+    Raises Refused for a wrong answer.
     """
     taken = []
     for name, rounds in asking.asked.rounds:
@@ -124,6 +128,11 @@ def _taken(asking: Asking) -> EvaluationRounds:
             raise
         taken.append((name, rounds))
     return replace(asking.asked, rounds=taken)
+
+
+def _without_place(condition: Condition) -> Condition:
+    """Return a condition whose reason does not say where this software is installed."""
+    return replace(condition, reason=condition.reason.replace(_PLACE, ""))
 
 
 def _all(names: list[str], why: str) -> dict[str, Any]:

@@ -40,6 +40,10 @@ def kernels(root: str, file: Any, providers: list[str], device: str) -> dict[str
 
     named = {"right": right, "by batch": by_batch, "wrong": wrong, "fails": fails}
     named["of few rows"] = of_few_rows
+    named["breaks the graph"] = lambda a, b: (
+        torch._dynamo.graph_break(),  # type: ignore[no-untyped-call]
+        right(a, b),
+    )[1]
     named["by torch"] = lambda a, b: torch.matmul(a, b.T)
     return {f"pytorch/{name}": call for name, call in named.items()}
 

@@ -105,6 +105,13 @@ def test_tools_of_compute_sanitizer_are_conditions(root, monkeypatch):
     assert found["memcheck"] == found["racecheck"] == skipped
 
 
+def test_a_record_does_not_say_where_this_software_is(root, monkeypatch):
+    found = asked(root, ["compile"], monkeypatch, "breaks the graph")["conditions"]
+    assert found["compile"]["verdict"] == "unsupported"
+    assert "certification/kernel.py" in found["compile"]["reason"]
+    assert str(ROOT) not in found["compile"]["reason"]
+
+
 def test_soak_counts_what_the_process_has(root, monkeypatch):
     found = asked(root, ["soak"], monkeypatch, "right")["conditions"]["soak"]
     assert found["verdict"] == "holds", found
