@@ -23,7 +23,10 @@ _COMMAND = "-m generator.cli.trace_dataset evaluate --workloads cases"
 
 
 def taken(example: Path, count: int, options: list[str]) -> tuple[float, float]:
-    """Return wall and CPU seconds of so many copies. Raises where one does not pass."""
+    """Return wall and CPU seconds of evaluating `count` copies of an example.
+
+    Raises CalledProcessError where one does not pass.
+    """
     value = json.loads(example.read_text("utf-8"))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory() as name:
@@ -48,19 +51,20 @@ def main() -> int:
     parser.add_argument("--example", default="rmsnorm_h4096_torch")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    (example,) = (ROOT / "solutions/examples").rglob(f"{given.example}.json")
-    options = ["--device", given.device, "--jobs", str(given.jobs)]
-    first = taken(example, 1, options)
+    options = parser.parse_args()
+    (example,) = (ROOT / "solutions/examples").rglob(f"{options.example}.json")
+    chosen = ["--device", options.device, "--jobs", str(options.jobs)]
+    first = taken(example, 1, chosen)
     print(f"1 solution: {first[0]:.1f} s wall, {first[1]:.1f} s CPU")
-    if given.count > 1:
-        wall, cpu = taken(example, given.count, options)
+    if options.count > 1:
+        wall, cpu = taken(example, options.count, chosen)
         further = [
-            (a - b) / (given.count - 1) for a, b in zip((wall, cpu), first, strict=True)
+            (a - b) / (options.count - 1)
+            for a, b in zip((wall, cpu), first, strict=True)
         ]
-        print(f"{given.count} solutions: {wall:.1f} s wall, {cpu:.1f} s CPU")
+        print(f"{options.count} solutions: {wall:.1f} s wall, {cpu:.1f} s CPU")
         print(f"a further solution: {further[0]:.2f} s wall, {further[1]:.2f} s CPU")
-        print(f"{60.0 * given.count / wall:.0f} a minute")
+        print(f"{60.0 * options.count / wall:.0f} a minute")
     return 0
 
 

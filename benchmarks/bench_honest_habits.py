@@ -31,7 +31,7 @@ _COMMAND = "-m generator.cli.trace_dataset evaluate --json --timeout 200"
 
 
 def judged(
-    habits: Iterable[Habit], root: Path, given: argparse.Namespace, seed: int
+    habits: Iterable[Habit], root: Path, options: argparse.Namespace, seed: int
 ) -> list[dict[str, Any]]:
     """Return the verdicts on habits with one seed."""
     with TemporaryDirectory() as name:
@@ -40,9 +40,9 @@ def judged(
             value = solution(habit.name, habit.source, habit.passes_outputs)
             files.append(Path(name, f"{number:03}.json"))
             files[-1].write_text(json.dumps(value), "utf-8")
-        options = ["--dataset", root, "--seed", seed, "--device", given.device]
-        options += ["--jobs", given.jobs, *files]
-        command = [sys.executable, *_COMMAND.split(), *map(str, options)]
+        arguments = ["--dataset", root, "--seed", seed, "--device", options.device]
+        arguments += ["--jobs", options.jobs, *files]
+        command = [sys.executable, *_COMMAND.split(), *map(str, arguments)]
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, check=False, text=True
         )
@@ -63,25 +63,25 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path)
-    given = parser.parse_args()
-    every = honest.HABITS if given.device == "cpu" else honest_cuda.HABITS
-    habits = [h for h in every if not given.habits or h.name in given.habits]
+    options = parser.parse_args()
+    every = honest.HABITS if options.device == "cpu" else honest_cuda.HABITS
+    habits = [h for h in every if not options.habits or h.name in options.habits]
     for habit in habits:
         if habit.lacks:
             print(f"{habit.name}: not asked, {habit.lacks}")
     lines = []
-    if given.output is not None and given.output.exists():
-        lines = [json.loads(text) for text in given.output.read_text().splitlines()]
+    if options.output is not None and options.output.exists():
+        lines = [json.loads(text) for text in options.output.read_text().splitlines()]
     known = {(line["solution"], line["seed"]) for line in lines}
-    seeds = range(given.first, given.first + given.seeds)
+    seeds = range(options.first, options.first + options.seeds)
     with TemporaryDirectory() as name:
         root = dataset(Path(name) / "dataset")
         for seed in seeds:
             asked = [h for h in habits if not h.lacks and (h.name, seed) not in known]
-            verdicts = judged(asked, root, given, seed) if asked else []
+            verdicts = judged(asked, root, options, seed) if asked else []
             lines += verdicts
-            if given.output is not None:
-                with given.output.open("a", encoding="utf-8") as file:
+            if options.output is not None:
+                with options.output.open("a", encoding="utf-8") as file:
                     file.writelines(f"{json.dumps(one)}\n" for one in verdicts)
     by_name: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in lines:

@@ -40,8 +40,8 @@ _HEAD = """\
 
 A scripted agent brings eight small ops from a wrong draft to `PASSED`, with [the server](mcp.md)
 alone. This is what `python benchmarks/bench_mcp.py --transcript FILE` asked and was answered on
-a CPU, shortened to what an agent reads. The lengths at which a draft is refused are drawn anew
-each time.
+a CPU, shortened to what an agent reads. Lengths are random, so
+another run refuses a draft at others.
 """
 # of a judge's answer, what the agent reads
 _READ = ("verdict", "reason")

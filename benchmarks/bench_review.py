@@ -4,8 +4,8 @@
     python benchmarks/bench_review.py --many 500 [--runs N]
 
 The dataset is cloned into a temporary folder. One constant of one definition's
-reference is changed; with --many, that many references get a line, and no test is rendered
-anew. The exit status is 1 where a median or the memory is over its limit.
+reference is changed; with --many, that many references get a line, and their tests are not
+rendered again. The exit status is 1 where a median or the memory is over its limit.
 """
 
 from __future__ import annotations
