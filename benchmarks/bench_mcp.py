@@ -152,8 +152,12 @@ def percentile(values: Sequence[float], share: float) -> float:
 async def measured(root: Path, device: str, rounds: int) -> tuple[Agent, float, float]:
     """Return the agent, the warm verdicts' wall time, and the CPU time of all."""
     command = ["-m", "generator.cli.trace_dataset", "mcp", "--dataset", str(root)]
+    # the SDK hands on neither PYTHONPATH nor what names a GPU and its compilers
     server = StdioServerParameters(
-        command=sys.executable, args=[*command, "--device", device], cwd=ROOT
+        command=sys.executable,
+        args=[*command, "--device", device],
+        cwd=ROOT,
+        env=dict(os.environ),
     )
     before = cpu_seconds(os.getpid())
     async with Client(stdio_client(server)) as client:
