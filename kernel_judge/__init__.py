@@ -1,6 +1,6 @@
 """Judge whether what a GPU kernel returns is right: bounds, comparisons, checks.
 
-Needs torch and numpy; recordings and workloads need safetensors. Imports no pytest.
+Needs torch and numpy; recordings need safetensors. Imports no pytest.
 
     import kernel_judge
     kernel_judge.assert_matches(actual, expected, terms=4096)

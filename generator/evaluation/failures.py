@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from generator.dataset.failure_file import FAILURE, write_failure
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     PASSED,
@@ -23,7 +24,6 @@ from generator.evaluation.verdict import (
     SolutionVerdict,
 )
 from generator.results.failure import OF_SOLUTION
-from kernel_judge.failure_file import FAILURE, write_failure
 
 MOST = 8
 """Cases of a solution whose files are kept."""

@@ -39,9 +39,9 @@ from generator.evaluation.verdict import (
     Refused,
 )
 from generator.problems.messages import one_line
+from generator.running.described import described
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.compare import ERROR, Comparison, compare
-from kernel_judge.comparison.described import described
 from kernel_judge.comparison.policy import Question
 from kernel_judge.comparison.tolerance import looser
 from kernel_judge.inputs.memory import available_bytes

@@ -25,6 +25,7 @@ from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
+from generator.running.workload_case import workload_case
 from generator.running.workloads import why_not_asked
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
@@ -33,7 +34,6 @@ from kernel_judge.inputs.memory import dtype_of, shape_of, shortage, tensor_byte
 from kernel_judge.inputs.repeated import repeated, repeated_inputs, shortened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, Trial, as_tuple
-from kernel_judge.inputs.workload_case import workload_case
 from kernel_judge.skipping import Skip
 from kernel_judge.source_names import METAMORPHIC
 from kernel_judge.subject import Subject

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator import api
+from generator.dataset.failure_file import FAILURE, TENSORS
 from generator.evaluation.evaluate import EvaluationRequest
 from generator.evaluation.failures import without_details
 from generator.evaluation.verdict import (
@@ -29,7 +30,6 @@ from generator.evaluation.verdict import (
 )
 from generator.problems import Failure
 from generator.problems.messages import did_you_mean, quote
-from kernel_judge.failure_file import FAILURE, TENSORS
 
 MOST_WAITING = 16
 """Evaluations that may wait; a further one is refused at once."""

@@ -23,9 +23,9 @@ from generator.mutation.seeds import Seeded, seeded
 from generator.mutation.seeds_result import LOW
 from generator.mutation.tolerances.measure import measure
 from generator.mutation.workload_maxima import workload_maxima
+from generator.ops.chi_squared import SIGNIFICANCE
 from generator.problems import Problem
 from generator.rules.load import load_definitions, load_file
-from kernel_judge.comparison.chi_squared import SIGNIFICANCE
 from kernel_judge.inputs.memory import available_bytes
 
 Arguments = Mapping[str, Any]

@@ -41,7 +41,7 @@ class OpSpec:
     writes to, as buffers that callers pass for that. `kernels` maps the beginning of a
     name to FlashInfer's function for it, which a fi_api tag of such definitions names;
     where tags differ from definition to definition, families write them. `domains` says
-    where an input's values lie (`kernel_judge.inputs.domain`), but for definitions whose
+    where an input's values lie (`generator.evaluation.checkers.domain`), but for definitions whose
     name has a word of `without_domains`.
     """
 

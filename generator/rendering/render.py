@@ -70,7 +70,7 @@ def render_test_file(plan: TestPlan) -> str:
     texts = [*plan.references, *(proof.text for proof in plan.proofs)]
     kinds = sorted({proof.value.partition("(")[0] for proof in plan.proofs})
     if kinds:
-        own.append(f"from kernel_judge.own_oracle import {', '.join(kinds)}")
+        own.append(f"from generator.running.own_oracle import {', '.join(kinds)}")
     if not all(text.nestable for text in texts):
         own.append("from kernel_judge.reference import load_reference")
     reasons: dict[str, int] = {}

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.failure_file import FORMAT
 from generator.dataset.file_reading import read_bytes
 from generator.problems import Failure
 from generator.problems.messages import one_line
@@ -25,7 +26,6 @@ from generator.reports.report import (
     Table,
 )
 from generator.results.run_results import TestResult
-from kernel_judge.failure_file import FORMAT
 
 OF_SOLUTION, OF_TEST = "solution", "test"
 """The kinds of failures: of `trace-dataset evaluate`, and of the reference tests."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.atomic_write import write_below
+from generator.dataset.failure_file import FAILURE, TENSORS
 from generator.execution import sandbox
 from generator.problems import Failure
 from generator.problems.messages import one_line, plural
@@ -28,7 +29,6 @@ from generator.review.bench import lay_out, readable
 from generator.review.change import Change
 from generator.review.executed import Executed
 from generator.review.scratch import scratch
-from kernel_judge.failure_file import FAILURE, TENSORS
 
 MOST = 40
 """Tests that are run again to keep their files."""

@@ -10,6 +10,7 @@ from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.model_figures import model_figures
 from generator.dataset.paths import rendered_test
+from generator.dataset.workload_identity import workload_identity
 from generator.ops.registry import op_packages
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE
@@ -21,7 +22,6 @@ from generator.review.context import ReviewContext
 from generator.review.workload_origin import RANDOM, origin_of
 from generator.rules.basis import basis_of
 from generator.rules.unproven import never, why_unproven
-from kernel_judge.workload_identity import workload_identity
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 ADVICE = "advice"

@@ -43,7 +43,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Forward:
-    """The forward definition of a backward one; see kernel_judge.own_oracle."""
+    """The forward definition of a backward one; see generator.running.own_oracle."""
 
     definition: LoadedDefinition
     gradients: tuple[str | None, ...]

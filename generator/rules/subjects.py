@@ -14,8 +14,8 @@ from generator.ops.serving import spec_of, why_not_served
 from generator.rules.basis import basis_of
 from generator.rules.constants import resolve_constants, why_unresolved
 from generator.rules.proofs import Text, proof_of
+from generator.running.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.definition import Definition, Interface
-from kernel_judge.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.reference import load_run
 from kernel_judge.subject import Op, Subject
 

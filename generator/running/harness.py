@@ -17,13 +17,13 @@ import pytest
 
 from generator.running.automatch import op_by_name
 from generator.running.custom_inputs import CustomInputs
+from generator.running.own_oracle import BackwardOracle, TextOracle
 from generator.running.rendered import subjects_in
 from generator.running.skipped_test import Skipped
 from kernel_judge import checks
 from kernel_judge.checked import Checked
 from kernel_judge.definition import Backend, Definition, Interface
 from kernel_judge.inputs.trial import Trial
-from kernel_judge.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Op, Subject, SubjectFile
 

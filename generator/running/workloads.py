@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from generator.dataset.json_file import read_json_lines
+from generator.running.workload_case import WorkloadCase, workload_case
 from kernel_judge.definition import WORKLOAD, Case, Definition
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.trial import MakeInputs
-from kernel_judge.inputs.workload_case import WorkloadCase, workload_case
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.subject import Subject
 

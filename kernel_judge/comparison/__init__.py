@@ -1,1 +1,1 @@
-"""Compare two outputs: metrics, tolerances, policies, laws of samples, error maps."""
+"""Compare two outputs: metrics, tolerances, bounds, policies, error maps."""

@@ -1,1 +1,1 @@
-"""Make the inputs of a case: from a seed, from a workload, by the name of a function."""
+"""Make the inputs of a case from a seed; estimate their memory; keep them for a trial."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel_judge.workload_identity import workload_identity
+from generator.dataset.workload_identity import workload_identity
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,

@@ -48,6 +48,7 @@ from generator.ops.op_types.dsa_paged.sglang_logits import (
     logits_fp32,
 )
 from generator.ops.paging import STALE
+from generator.ops.topk_policy import PADDING, TopKSet
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
@@ -56,18 +57,18 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.comparison.topk_policy import PADDING, TopKSet
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
-# oracle: generator.ops.attention.oracle, generator.ops.op_types.dsa_paged.indexer
+# oracle: generator.ops.attention.oracle, generator.ops.op_types.dsa_paged.indexer,
+# generator.ops.topk_policy
 # bounds: generator.ops.attention.tolerances
-# policies: generator.ops.op_types.dsa_paged.indexer
+# policies: generator.ops.op_types.dsa_paged.indexer, generator.ops.topk_policy
 # relations: generator.ops.op_types.dsa_paged.indexer,
-# generator.ops.op_types.dsa_paged.relations
+# generator.ops.op_types.dsa_paged.relations, generator.ops.topk_policy
 
 TOLERANCES = attention_tolerances(products=576, total=1105)
 POLICIES = {"topk_indices": TopKSet(indexer_rows)}
@@ -435,7 +436,7 @@ class DsaPagedTests(
 # exact ones say s_i + e_i >= s_j - e_j, where e bounds the arithmetic's error: ids may
 # differ where this holds, that is at the k-th score alone, and nowhere else. Both sides
 # are held against the exact scores, each with its own arithmetic's bound
-# (kernel_judge.comparison.topk_policy).
+# (generator.ops.topk_policy).
 
 
 # Sparse multi-head latent attention, projections absorbed: each query attends to the

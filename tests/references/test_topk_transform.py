@@ -25,6 +25,7 @@ from generator.ops.op_types.topk_transform.scores import (
     score_inputs,
     score_rows,
 )
+from generator.ops.topk_policy import PADDING, TopKSet
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesFlashInfer,
@@ -33,17 +34,16 @@ from generator.running.harness import (
     Metamorphic,
     main,
 )
-from kernel_judge.comparison.topk_policy import PADDING, TopKSet
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
-# oracle: generator.ops.op_types.topk_transform.scores
-# policies: generator.ops.op_types.topk_transform.scores
+# oracle: generator.ops.op_types.topk_transform.scores, generator.ops.topk_policy
+# policies: generator.ops.op_types.topk_transform.scores, generator.ops.topk_policy
 # relations: generator.ops.op_types.topk_transform.relations,
-# generator.ops.op_types.topk_transform.scores
+# generator.ops.op_types.topk_transform.scores, generator.ops.topk_policy
 
 POLICIES = {"indices": TopKSet(score_rows)}
 # POLICIES compares sets
@@ -209,7 +209,7 @@ class TopkTransformTests(
 # exact ones say s_i + e_i >= s_j - e_j, where e bounds the arithmetic's error: ids may
 # differ where this holds, that is at the k-th score alone, and nowhere else. Both sides
 # are held against the exact scores, each with its own arithmetic's bound
-# (kernel_judge.comparison.topk_policy).
+# (generator.ops.topk_policy).
 
 
 # Chooses the 2048 highest of each row's first `lengths` scores, all where these are

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from generator.dataset.definition import LoadedDefinition
+from generator.evaluation.checkers.domain import into
 from generator.evaluation.checkers.drawing import flashinfer_bench
 from generator.rules.subjects import declared_definition
-from kernel_judge.inputs.domain import into
+from generator.running.workload_case import workload_case
 from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.trial import as_tuple, seed
-from kernel_judge.inputs.workload_case import workload_case
 from kernel_judge.reference import load_run
 
 _SEED = 42

@@ -18,10 +18,10 @@ from generator.ops.geometry import reduced
 from generator.ops.mutants import DomainMutant
 from generator.problems.messages import one_line
 from generator.rules.subjects import subject_of
+from generator.running.workload_case import workload_case
 from kernel_judge.definition import Case
 from kernel_judge.inputs.memory import dtype_of, tensor_bytes
 from kernel_judge.inputs.trial import as_tuple, seed
-from kernel_judge.inputs.workload_case import workload_case
 from kernel_judge.reference import load_run
 from kernel_judge.subject import Subject
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from generator.dataset.paths import AUDIT
+from generator.dataset.workload_identity import workload_identity
 from generator.rendering.files import format_sums
 from generator.review.audit.pull_request import (
     Change,
@@ -25,7 +26,6 @@ from generator.review.audit.subject import (
     rendered,
 )
 from generator.review.settings import SETTINGS
-from kernel_judge.workload_identity import workload_identity
 
 UUID = "00000000-0000-4000-8000-00000000000{}"
 FIRST, SECOND = "definitions/{op}/{1}.json", "definitions/{op}/{2}.json"

@@ -29,8 +29,8 @@ from generator.evaluation.verdict import (
 )
 from generator.problems import Failure
 from generator.results.failure import read_failure
+from generator.running.described import described
 from kernel_judge.comparison.compare import compare
-from kernel_judge.comparison.described import described
 from kernel_judge.comparison.tolerance import Tolerance
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess

@@ -20,7 +20,7 @@ from generator.ops.paging import (
     page_table,
     token_slots,
 )
-from kernel_judge.comparison.topk_policy import REFERENCE, Candidates
+from generator.ops.topk_policy import REFERENCE, Candidates
 from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream

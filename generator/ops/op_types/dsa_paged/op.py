@@ -41,7 +41,7 @@ from generator.ops.op_types.dsa_paged.sglang_logits import (
     logits_fp32,
 )
 from generator.ops.paging import STALE
-from kernel_judge.comparison.topk_policy import PADDING, TopKSet
+from generator.ops.topk_policy import PADDING, TopKSet
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation

@@ -9,10 +9,10 @@ import torch
 from generator.ops.attention.related import ALIKE, MERGED, merged
 from generator.ops.head_relations import head_shards
 from generator.ops.row_relations import in_two_parts, reordered, taken
+from generator.ops.topk_policy import PADDING, REFERENCE
 from kernel_judge.comparison.compare import Comparison
 from kernel_judge.comparison.policy import Policy, Question
 from kernel_judge.comparison.tolerance import EXACT
-from kernel_judge.comparison.topk_policy import PADDING, REFERENCE
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import (

@@ -17,9 +17,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.op_types.sampling.law import Law, Laws, laws_of
-from generator.ops.op_types.sampling.pairs import pair_scores
-from kernel_judge.comparison.chi_squared import (
+from generator.ops.chi_squared import (
     SIGNIFICANCE,
     Score,
     bins,
@@ -31,6 +29,8 @@ from kernel_judge.comparison.chi_squared import (
     total,
     unseen,
 )
+from generator.ops.op_types.sampling.law import Law, Laws, laws_of
+from generator.ops.op_types.sampling.pairs import pair_scores
 from kernel_judge.comparison.compare import ERROR, FAILED, PASSED, Comparison
 from kernel_judge.comparison.policy import Question
 from kernel_judge.definition import Case

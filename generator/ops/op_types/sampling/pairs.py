@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 
+from generator.ops.chi_squared import Score, goodness, share_score
 from generator.ops.op_types.sampling.law import Law
-from kernel_judge.comparison.chi_squared import Score, goodness, share_score
 
 # classes of tokens of about equal probability: the table of pairs has their square
 CLASSES = 4

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.chi_squared import SIGNIFICANCE, homogeneity
 from generator.ops.op_types.sampling.cases import kind_of
 from generator.ops.op_types.sampling.law import distinct_rows
-from kernel_judge.comparison.chi_squared import SIGNIFICANCE, homogeneity
 from kernel_judge.comparison.compare import FAILED, PASSED, Comparison
 from kernel_judge.comparison.tolerance import EXACT
 from kernel_judge.definition import Case, Definition

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.chi_squared import SIGNIFICANCE, goodness, homogeneity
 from generator.ops.op_types.sampling.law import distinct_rows
 from generator.ops.op_types.speculative_sampling.chains import chain_case
 from generator.ops.op_types.speculative_sampling.law import outcomes
-from kernel_judge.comparison.chi_squared import SIGNIFICANCE, goodness, homogeneity
 from kernel_judge.comparison.compare import FAILED, PASSED, Comparison
 from kernel_judge.comparison.tolerance import EXACT
 from kernel_judge.definition import Case, Definition

@@ -18,7 +18,7 @@ from generator.ops.op_types.topk_transform.scores import (
     score_inputs,
     score_rows,
 )
-from kernel_judge.comparison.topk_policy import PADDING, TopKSet
+from generator.ops.topk_policy import PADDING, TopKSet
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.relation import Relation

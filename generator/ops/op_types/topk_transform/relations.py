@@ -8,10 +8,10 @@ import torch
 
 from generator.ops.op_types.topk_transform.scores import score_case
 from generator.ops.row_relations import backwards, taken
+from generator.ops.topk_policy import PADDING, REFERENCE
 from kernel_judge.comparison.compare import Comparison
 from kernel_judge.comparison.policy import Policy, Question
 from kernel_judge.comparison.tolerance import EXACT
-from kernel_judge.comparison.topk_policy import PADDING, REFERENCE
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernel_judge.comparison.topk_policy import Candidates
+from generator.ops.topk_policy import Candidates
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from generator.ops.topk_policy import REFERENCE, Candidates, TopKSet
 from kernel_judge.comparison.policy import Question
-from kernel_judge.comparison.topk_policy import REFERENCE, Candidates, TopKSet
 from kernel_judge.definition import Case, Definition, Interface
 
 DEFINITION = Definition("any", "any", Interface({}, {}), {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel_judge.workload_identity import workload_identity
+from generator.dataset.workload_identity import workload_identity
 
 WORKLOAD = {
     "uuid": "33bf737d-3b37-4e38-be80-ea39b4b46ae6",

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
+from generator.dataset.workload_identity import workload_identity
 from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs import generic
 from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import same_bits
-from kernel_judge.workload_identity import workload_identity
 
 Inputs = dict[str, Any]
 MakeInputs = Callable[[Definition, Case, Stream], Inputs]

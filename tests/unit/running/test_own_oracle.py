@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from generator.running.own_oracle import BackwardOracle, TextOracle
 from kernel_judge import checks
 from kernel_judge.definition import LIMITS, Definition, Interface
 from kernel_judge.inputs import generic
-from kernel_judge.own_oracle import BackwardOracle, TextOracle
 from kernel_judge.subject import Op, Subject
 
 INTERFACE = Interface(

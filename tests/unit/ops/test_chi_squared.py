@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from kernel_judge.comparison.chi_squared import (
+from generator.ops.chi_squared import (
     FEWEST,
     Score,
     bins,

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from generator.dataset.definition import build_definition
+from generator.evaluation.checkers.domain import DOMAINS, into
 from generator.evaluation.checkers.drawn_workload import drawn_inputs, not_finite
 from generator.ops.registry import op_specs
-from kernel_judge.inputs.domain import DOMAINS, into
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def drawn(dtype=torch.float32):
