@@ -55,10 +55,3 @@ class Unavailable(Exception):
     def __init__(self, reason: str, kind: Kind = Kind.BROKEN) -> None:
         super().__init__(reason)
         self.kind = kind
-
-
-@dataclass(frozen=True)
-class Broken:
-    """Say why a test can't even be posed: it fails, for nothing stands in its way."""
-
-    reason: str

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTensor
+from generator.ops.op_source import OP_FIELDS
 from generator.ops.reference_text import reference_text, variants
 from generator.ops.registry import op_packages
 from generator.rules.load import load_definitions
@@ -25,10 +26,9 @@ from generator.running.harness import (
     MatchesRecorded,
 )
 from kernel_judge.checks.pairs import compared, pairs
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import PROVIDERS, Case, Definition
 from kernel_judge.inputs.repeated import DISTINCT
 from kernel_judge.inputs.trial import Trial
-from kernel_judge.op_names import OP_FIELDS, PROVIDERS
 from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject

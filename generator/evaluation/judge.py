@@ -40,11 +40,11 @@ from generator.evaluation.verdict import (
 )
 from generator.problems.messages import one_line
 from generator.running.described import described
+from generator.running.free_memory import available_bytes
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.compare import ERROR, Comparison, compare
 from kernel_judge.comparison.policy import Question
 from kernel_judge.comparison.tolerance import looser
-from kernel_judge.inputs.memory import available_bytes
 from kernel_judge.inputs.trial import same_bits
 from kernel_judge.relation import Claim
 

@@ -28,8 +28,8 @@ from generator.evaluation.verdict import REWARD_HACK, Refused
 from generator.execution.outcome import CannotRun
 from generator.problems.messages import one_line
 from kernel_judge.checks.available import source_name
+from kernel_judge.definition import PROVIDERS
 from kernel_judge.inputs.memory import tensor_bytes
-from kernel_judge.op_names import PROVIDERS
 from kernel_judge.subject import Subject
 
 _SMALL, _LARGE = 0, 1

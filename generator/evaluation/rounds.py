@@ -25,12 +25,13 @@ from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
+from generator.running.free_memory import shortage
 from generator.running.workload_case import workload_case
 from generator.running.workloads import why_not_asked
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
 from kernel_judge.definition import LIMITS, Case, Definition
-from kernel_judge.inputs.memory import dtype_of, shape_of, shortage, tensor_bytes
+from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
 from kernel_judge.inputs.repeated import repeated, repeated_inputs, shortened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, Trial, as_tuple

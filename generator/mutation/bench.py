@@ -16,13 +16,13 @@ from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
+from generator.running.free_memory import shortage
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
 from kernel_judge.checked import first_finding
 from kernel_judge.checks.pairs import results
 from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.inputs.lazy_weights import fresh
-from kernel_judge.inputs.memory import shortage
 from kernel_judge.inputs.repeated import sampled
 from kernel_judge.inputs.trial import Inputs, Trial, same_bits
 from kernel_judge.recording.recording_file import recording_path

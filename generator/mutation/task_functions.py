@@ -26,7 +26,7 @@ from generator.mutation.workload_maxima import workload_maxima
 from generator.ops.chi_squared import SIGNIFICANCE
 from generator.problems import Problem
 from generator.rules.load import load_definitions, load_file
-from kernel_judge.inputs.memory import available_bytes
+from generator.running.free_memory import available_bytes
 
 Arguments = Mapping[str, Any]
 # seconds for the random cases of one mutant

@@ -9,9 +9,22 @@ from functools import cache
 
 from generator.ops.registry import BadOpType, op_folder
 from kernel_judge.comparison.tolerance import Override
-from kernel_judge.op_names import OP_FIELDS
 
 _OP = "OP = Op(…)"
+OP_FIELDS = (
+    "cases",
+    "make_inputs",
+    "oracle",
+    "defined_rows",
+    "filled_inputs",
+    "peak_bytes",
+    "relations",
+    "tolerances",
+    "policies",
+    "kernels",
+)
+"""The fields that an op_type may declare in `OP = Op(…)`; the first three are required."""
+
 SHARED = ("oracle", "tolerances", "policies", "relations")
 """The fields of which a rendered file names the modules that they import from."""
 _GONE = {

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from generator.parity.recipe import Family
 from generator.parity.subject import ParityModel
 from generator.problems import Failure
-from kernel_judge.inputs.memory import available_bytes
+from generator.running.free_memory import available_bytes
 
 Tensor = torch.Tensor
 MOST_BYTES = 24 << 30

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
+from generator.running.free_memory import is_exhaustion
 from kernel_judge.definition import Backend, Definition
-from kernel_judge.inputs.memory import is_exhaustion
 from kernel_judge.inputs.trial import Trial, as_tuple
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip

@@ -18,9 +18,10 @@ import torch
 
 from generator.running import stand_ins
 from generator.running.automatch import backends_of
+from generator.running.free_memory import is_exhaustion
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs import generic
-from kernel_judge.inputs.memory import dtype_of, is_exhaustion, shape_of
+from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import as_tuple
 from kernel_judge.obstacle import Kind

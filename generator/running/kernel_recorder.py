@@ -8,18 +8,19 @@ from typing import Any
 
 import torch
 
+from generator.running.free_memory import shortage
 from generator.running.machine import RecordingMachine
 from generator.running.recorded_outputs import Storing
+from generator.running.source_hash import source_hash
 from kernel_judge.checks.available import source_name
 from kernel_judge.checks.sources import answer
 from kernel_judge.definition import Backend, Case
-from kernel_judge.inputs.memory import shortage, tensor_bytes
+from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.trial import PROVIDER_SEED, Trial, as_tuple
 from kernel_judge.recording.fingerprint import (
     case_value,
     interface_hash,
     recorded_hashes,
-    source_hash,
 )
 from kernel_judge.recording.recording_file import Recording, Tensors
 from kernel_judge.skipping import Skip

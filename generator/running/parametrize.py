@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from generator.running.harness import ReferenceTests
+from generator.running.skipped_test import Broken
 from generator.running.workloads import NO_WORKLOADS, Workloads
 from kernel_judge.checks.available import too_few, usable_sources
 from kernel_judge.definition import LIMITS, WORKLOAD, Case
-from kernel_judge.obstacle import Broken, Kind, Obstacle
+from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.recording.recording_file import recording_path
 from kernel_judge.recording.replay import missing, recorded_cases

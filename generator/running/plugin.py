@@ -21,9 +21,10 @@ import generator.running.sglang  # noqa: F401 - has SGLang called in its process
 from generator.execution.gpus import sleep_while_waiting
 from generator.running.figures import Figures
 from generator.running.run_options import SIZES, pytest_addoption
+from generator.running.skipped_test import Broken
 from generator.running.spreading import Spreading, bind_worker
 from generator.running.summary_table import WIDTH, SummaryTable
-from kernel_judge.obstacle import Broken, Obstacle
+from kernel_judge.obstacle import Obstacle
 
 __all__ = ["pytest_addoption"]
 # Idle OpenMP threads spin for a while before they sleep. On a machine that is busy
@@ -123,7 +124,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which device and versions the run has, and why a provider is not used."""
     import torch
 
-    from kernel_judge.op_names import PROVIDERS
+    from kernel_judge.definition import PROVIDERS
     from kernel_judge.providers import describe
 
     device = _device(config)
@@ -300,10 +301,10 @@ def related(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
+    from generator.running.free_memory import shortage_after_waiting
     from generator.running.skipped_test import Skipped
     from generator.running.workloads import why_not_asked
     from kernel_judge.definition import LIMITS, WORKLOAD
-    from kernel_judge.inputs.memory import shortage_after_waiting
 
     case, device = request.param, _device(request.config)
     if isinstance(case, Broken):

@@ -22,11 +22,11 @@ from generator.running.kernel_recorder import KernelRecorder, RecordJob
 from generator.running.machine import RecordingMachine, this_machine
 from generator.running.recorded_outputs import Unstorable
 from generator.running.rendered import load_rendered
+from generator.running.source_hash import source_hash
 from kernel_judge.checks.available import source_name
-from kernel_judge.definition import Backend
-from kernel_judge.op_names import PROVIDERS
+from kernel_judge.definition import PROVIDERS, Backend
 from kernel_judge.providers import backend_obstacle
-from kernel_judge.recording.fingerprint import case_value, interface_hash, source_hash
+from kernel_judge.recording.fingerprint import case_value, interface_hash
 from kernel_judge.recording.recording_file import (
     Damaged,
     Recording,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from kernel_judge.obstacle import Kind, Obstacle
@@ -16,6 +18,13 @@ class Skipped(pytest.skip.Exception):  # type: ignore[misc,name-defined]
     def __init__(self, obstacle: Obstacle) -> None:
         super().__init__(obstacle.reason)
         self.kind = obstacle.kind
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Say why a test can't even be posed: it fails, for nothing stands in its way."""
+
+    reason: str
 
 
 def kind_of(error: BaseException | None) -> Kind | None:

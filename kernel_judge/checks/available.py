@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from kernel_judge.definition import Backend
+from kernel_judge.definition import PROVIDERS, Backend
 from kernel_judge.obstacle import Kind, Obstacle
-from kernel_judge.op_names import PROVIDERS
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.subject import Subject
 

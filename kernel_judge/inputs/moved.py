@@ -1,43 +1,13 @@
-"""Factors far from their usual values, and what they multiply as far the other way.
-
-An interface takes scales of any size; quantisers and routers make some of them. Times a
-power of two, floats keep their significant bits, so that bounds stay what they are.
-"""
+"""Inputs times powers of two: floats keep their significant bits, and bounds stay."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from kernel_judge.definition import LIMITS, Case
 from kernel_judge.inputs.lazy_weights import Tiled
-
-
-def with_factors(case: Case, name: str, **exponents: float) -> Case:
-    """Return the case of limits whose inputs are those of another times powers of two."""
-    return replace(case, name=name, size=LIMITS, moved=exponents)
-
-
-def far_apart(
-    case: Case, *names: str, against: tuple[str, ...] = (), exponent: float = 12.0
-) -> list[Case]:
-    """Return two cases: factors 2^exponent times as large, what they multiply as small.
-
-    In the second it is the other way round. `names` are of inputs, those `against` them
-    of what takes the other sign.
-    """
-    return [
-        with_factors(
-            case,
-            name,
-            **dict.fromkeys(names, power),
-            **dict.fromkeys(against, -power),
-        )
-        for name, power in (("factors-up", exponent), ("factors-down", -exponent))
-    ]
 
 
 def moved(values: Mapping[str, Any], exponents: Mapping[str, float]) -> dict[str, Any]:

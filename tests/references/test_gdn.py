@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import far_apart
 from generator.ops.op_types.gdn.cases import decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
     L2_EPS,
@@ -45,7 +46,6 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
-from kernel_judge.inputs.moved import far_apart
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
+from generator.ops.far_factors import with_factors
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
 from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import dtype_of
-from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.seeded_inputs import Stream
 
 # length of DeepSeek's and Kimi's heads before absorption into the latent

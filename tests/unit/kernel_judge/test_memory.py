@@ -1,4 +1,4 @@
-"""Whether a case fits: the estimate, and the one sentence where it does not."""
+"""The dtypes, shapes and bytes of a case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import torch
 
 from kernel_judge.definition import Case, Definition, Interface, TensorSpec
 from kernel_judge.inputs import memory
-from tests.builders import CPU
 
 DEFINITION = Definition(
     "d",
@@ -53,109 +52,3 @@ def test_the_bytes_are_those_of_inputs_and_outputs():
     # x: 2 bytes, y: 4 bytes an element; ids: 4 bytes a row; total: 8; scale: no tensor
     expected = 10 * 1024 * 2 + 10 * 4 + 10 * 1024 * 4 + 8
     assert memory.tensor_bytes(DEFINITION, case(10)) == expected
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    """Run as the only process, also where pytest-xdist runs these tests."""
-    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-
-
-def test_workers_share_the_memory_of_a_cpu(monkeypatch):
-    needed = memory.needed_bytes(DEFINITION, case(10))
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 2 * needed - 1)
-    assert memory.shortage(DEFINITION, case(10), CPU) is None
-    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-    assert str(memory.shortage(DEFINITION, case(10), CPU)).endswith(" for 2 workers")
-    assert memory.shortage(DEFINITION, case(10), torch.device("cuda")) is None
-
-
-def test_what_fits_has_no_shortage(monkeypatch):
-    needed = memory.COPIES * memory.tensor_bytes(DEFINITION, case(10))
-    monkeypatch.setattr(memory, "available_bytes", lambda device: needed)
-    assert memory.shortage(DEFINITION, case(10), CPU) is None
-    monkeypatch.setattr(memory, "available_bytes", lambda device: needed - 1)
-    assert memory.shortage(DEFINITION, case(10), CPU) is not None
-
-
-def test_the_sentence_has_both_numbers(monkeypatch):
-    monkeypatch.setattr(memory, "tensor_bytes", lambda *_: int(8.05 * 2**30))
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 24 * 2**30)
-    found = memory.shortage(DEFINITION, case(10), CPU)
-    assert str(found) == "needs 64.4 GiB, device has 24.0"
-
-
-def test_nothing_is_allocated_to_judge_a_case_of_petabytes(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 2**30)
-    found = memory.shortage(DEFINITION, case(2**40), CPU)
-    assert found is not None
-    assert str(found).endswith("GiB, device has 1.0")
-
-
-def test_a_system_that_does_not_say_never_falls_short(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda device: None)
-    assert memory.shortage(DEFINITION, case(2**40), CPU) is None
-
-
-@pytest.fixture
-def system(tmp_path, monkeypatch):
-    """Return a function that says what the system and its container's limit say."""
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-
-    def say(meminfo: str | None = None, limit: str = "", used: str = "") -> None:
-        texts = {"meminfo": meminfo, "memory.max": limit, "memory.current": used}
-        for name, text in texts.items():
-            if text:
-                (tmp_path / name).write_text(text)
-
-    return say
-
-
-def test_the_free_memory_of_the_cpu_is_what_proc_says(system):
-    system("MemTotal:  9 kB\nMemAvailable:     2048 kB\n")
-    assert memory.available_bytes(CPU) == 2 * 2**20
-
-
-@pytest.mark.parametrize(
-    ("limit", "free"), [("700000\n", 400000), ("9999999999\n", 2**21), ("max\n", 2**21)]
-)
-def test_a_container_may_leave_less_than_the_system(system, limit, free):
-    system("MemAvailable: 2048 kB\n", limit, "300000\n")
-    assert memory.available_bytes(CPU) == free
-
-
-@pytest.mark.parametrize("text", [None, "MemTotal: 9 kB\n", "MemAvailable: many\n"])
-def test_a_system_without_the_figure_says_nothing(system, text):
-    system(text)
-    assert memory.available_bytes(CPU) is None
-
-
-def test_a_container_says_it_where_the_system_does_not(system):
-    system(None, "700000\n", "300000\n")
-    assert memory.available_bytes(CPU) == 400000
-
-
-def test_the_free_memory_of_a_gpu_is_asked_of_its_driver(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (5, 9))
-    assert memory.available_bytes(torch.device("cuda:0")) == 5
-
-
-def test_an_op_may_count_its_bytes_itself(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda device: 3 * 2**30)
-
-    def peak_bytes(definition, case):
-        return case.axes["rows"] * 2**30
-
-    assert memory.needed_bytes(DEFINITION, case(3), peak_bytes) == 3 * 2**30
-    assert memory.shortage(DEFINITION, case(3), CPU, peak_bytes) is None
-    reason = memory.shortage(DEFINITION, case(4), CPU, peak_bytes)
-    assert str(reason) == "needs 4.0 GiB, device has 3.0"
-
-
-def test_what_torch_keeps_of_freed_gpu_memory_counts_as_free(monkeypatch):
-    cuda = torch.device("cuda", 0)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10, 100))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 70)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5)
-    assert memory.available_bytes(cuda) == 75

@@ -12,11 +12,12 @@ from generator.ops.factor_mutants import (
     factors_of,
     usual_factors,
 )
+from generator.ops.far_factors import far_apart
 from generator.ops.mutants import DomainMutant
 from generator.ops.registry import op_module
 from kernel_judge.definition import LIMITS, Case, Definition, Interface
 from kernel_judge.inputs.lazy_weights import fresh
-from kernel_judge.inputs.moved import far_apart, moved
+from kernel_judge.inputs.moved import moved
 from kernel_judge.inputs.trial import Trial, same_bits
 from tests.builders import CPU, sized
 from tests.golden.op_types import INTERFACES

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.ops.op_source import op_source, op_tolerances
+from generator.ops.op_source import OP_FIELDS, op_source, op_tolerances
 from generator.ops.op_values import op_of
 from generator.ops.registry import op_folder, op_specs
 from generator.rendering.embedding import can_be_nested, nest, source_lines
 from generator.rendering.plan import RenderOptions, plan_tests
 from generator.rendering.python_text import literal
 from generator.rendering.render import render_test_file
-from kernel_judge.op_names import OP_FIELDS
 from tests.builders import ROOT, definition_value
 
 Q = '"""'

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from generator.running import context, evidence, exhaustion
+from generator.running.free_memory import is_exhaustion
 from kernel_judge.definition import Backend, Case
-from kernel_judge.inputs.memory import is_exhaustion
 from tests.builders import CPU, skip_reason
 
 CUDA = torch.device("cuda:0")

@@ -395,6 +395,8 @@ def test_the_trial_fixture_makes_one_case_or_skips(monkeypatch):
     assert list(fixture) == []
     assert not {"inputs", "outputs"} & set(vars(made))
     # the fixture imports the function when it runs
-    monkeypatch.setattr("kernel_judge.inputs.memory.available_bytes", lambda device: 1)
+    monkeypatch.setattr(
+        "generator.running.free_memory.available_bytes", lambda device: 1
+    )
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     assert skip_reason(lambda: next(make(request))).endswith("GiB, device has 0.0")

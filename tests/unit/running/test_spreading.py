@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from generator.execution.gpus import Gpu, Gpus
+from generator.running import free_memory as memory
 from generator.running import sglang, sglang_process, spreading
 from generator.running.run_plan import Plan
 from generator.running.sglang_light import NURSERY_VARIABLE
 from generator.running.spreading import Spreading, by_case, live_definitions
 from kernel_judge.definition import Backend, Case
-from kernel_judge.inputs import memory
 from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import CPU, known
 

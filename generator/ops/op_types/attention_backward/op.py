@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import with_factors
 from generator.ops.op_types.attention_backward.relations import gradient_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
-from kernel_judge.inputs.moved import with_factors
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import far_apart
 from generator.ops.paging import (
     SPARE_PAGES,
     STALE,
@@ -22,7 +23,6 @@ from generator.ops.paging import (
 )
 from generator.ops.topk_policy import REFERENCE, Candidates
 from kernel_judge.definition import LIMITS, Case, Definition
-from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 
 FP8 = torch.float8_e4m3fn

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import far_apart
 from generator.ops.op_types.gdn.cases import decode_cases, prefill_cases
 from generator.ops.op_types.gdn.delta_rule import (
     L2_EPS,
@@ -30,7 +31,6 @@ from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
-from kernel_judge.inputs.moved import far_apart
 from kernel_judge.subject import Kernel, Op
 
 _ONE_ROUNDING = (

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import far_apart
 from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.kv_store.relations import store_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.memory import dtype_of, shape_of
-from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

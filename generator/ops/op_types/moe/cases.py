@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from generator.ops.far_factors import with_factors
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe.inputs import remote_experts
 from generator.ops.op_types.moe.names import BELOW
 from kernel_judge.definition import Case, Definition
-from kernel_judge.inputs.moved import with_factors
 
 # size of a case → the most elements of the weights of its experts; 50 million take a CPU
 # about half a second

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import far_apart
 from generator.ops.op_types.moe_experts.inputs import (
     expert_inputs,
     is_mxfp4,
@@ -22,7 +23,6 @@ from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
-from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
+from generator.ops.far_factors import far_apart
 from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rope_quantize.inputs import axes_of, made_inputs
 from generator.ops.op_types.rope_quantize.names import CACHES
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
-from kernel_judge.inputs.moved import far_apart
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
