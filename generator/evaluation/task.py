@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from traceback import extract_tb
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from generator.dataset.file_reading import is_file
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.rivals import NoRival
+from generator.evaluation.conclusion import concluded, notes_on, where
 from generator.evaluation.conditions.ask import ask, required
 from generator.evaluation.conditions.asking import Asking
 from generator.evaluation.conditions.condition import SOAK, Condition
@@ -37,7 +37,6 @@ from generator.evaluation.solution import Solution
 from generator.evaluation.solution_tolerance import REFERENCE
 from generator.evaluation.timing import Field, layout_of, timed, timed_rounds
 from generator.evaluation.verdict import (
-    COMPILE_ERROR,
     INVALID,
     JUDGE_ERROR,
     PASSED,
@@ -51,11 +50,10 @@ from generator.execution.child import Link
 from generator.execution.gpus import VISIBLE, bind
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
-from generator.problems.messages import one_line, plural
+from generator.problems.messages import one_line
 from generator.rules.load import load_file
 from generator.rules.subjects import declared_definition
 
-_SHOWN = 3
 _REFERENCE_SECONDS = 600.0
 _CALLS_OF_A_RELATION = 4
 _CALLS_IN_A_TIMEOUT = 20.0
@@ -143,14 +141,14 @@ class _Bench:
         except (KeyboardInterrupt, SystemExit, CannotRun):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is of this solution
-            cases = [CaseVerdict("", JUDGE_ERROR, _where(error))]
+            cases = [CaseVerdict("", JUDGE_ERROR, where(error))]
             # whatever state it is in, nobody else meets it
             self._confined.close()
             self._reference.close()
             self.close()
             self._field = None
         seconds = time.monotonic() - begun
-        found = _concluded(solution, self._file, cases, notes, seconds)
+        found = concluded(solution, self._file, cases, notes, seconds)
         said = {name: one.as_dict() for name, one in conditions.items()}
         return replace(found, conditions=said, memory=memory)
 
@@ -185,7 +183,7 @@ class _Bench:
             if not asked.rounds and not asked.relations:
                 why = f"none of its cases is named {one_line(task['case'], 80)!r}"
                 return [CaseVerdict("", INVALID, why)]
-        notes += _notes(asked)
+        notes += notes_on(asked)
         by_reference = (
             one.source == REFERENCE for _, all in asked.rounds for one in all
         )
@@ -338,53 +336,6 @@ def _budget(allowed: Allowed, asked: EvaluationRounds) -> float:
     calls += sum(len(rounds) > 1 for _, rounds in asked.rounds)
     calls += _CALLS_OF_A_RELATION * len(asked.relations)
     return allowed.call_seconds * (2.0 + calls / _CALLS_IN_A_TIMEOUT)
-
-
-def _where(error: BaseException) -> str:
-    """Return an error of the judge in a line, and where in it that was."""
-    frames = [f for f in extract_tb(error.__traceback__) if "generator" in f.filename]
-    said = f"{type(error).__name__}: {error}"
-    if not frames:
-        return one_line(said)
-    return one_line(f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno})")
-
-
-def _concluded(
-    solution: Solution,
-    file: DatasetFile,
-    cases: Sequence[CaseVerdict],
-    notes: Sequence[str],
-    seconds: float,
-) -> SolutionVerdict:
-    if not cases:
-        cases = [CaseVerdict("", SKIPPED, "no case and no workload can be asked here")]
-    first = worst(cases)
-    nowhere = (PASSED, COMPILE_ERROR, SKIPPED, INVALID, JUDGE_ERROR)
-    case = "" if first.verdict in nowhere else first.case
-    return SolutionVerdict(
-        solution.name,
-        solution.author,
-        file.name,
-        file.op_type,
-        solution.path,
-        first.verdict,
-        first.reason,
-        case,
-        cases,
-        notes,
-        round(seconds, 3),
-    )
-
-
-def _notes(asked: EvaluationRounds) -> list[str]:
-    notes = []
-    if asked.rounds and asked.rounds[0][1][0].source == REFERENCE:
-        notes.append("without an oracle: judged by the reference and relations alone")
-    if asked.left_out:
-        shown = "; ".join(asked.left_out[:_SHOWN])
-        count = plural(len(asked.left_out), "case")
-        notes.append(f"{count} left out: {shown}")
-    return notes
 
 
 def _hidden(root: Path) -> list[Path]:
