@@ -22,16 +22,16 @@ from generator.evaluation.verdict import (
 )
 from generator.problems.messages import one_line, plural
 
-_SHOWN = 3
+_SHOWN, _SHORT = 3, 260
 
 
 def where(error: BaseException) -> str:
     """Return an error of the judge in a line, and where in it that was."""
     frames = [f for f in extract_tb(error.__traceback__) if "generator" in f.filename]
-    said = f"{type(error).__name__}: {error}"
+    text = one_line(f"{type(error).__name__}: {error}", _SHORT)
     if not frames:
-        return one_line(said)
-    return one_line(f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno})")
+        return text
+    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
 
 
 def concluded(

@@ -16,6 +16,7 @@ from generator.evaluation.arena import Layout, Slices
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.related import claims_of
+from generator.evaluation.room import compare_with_room
 from generator.evaluation.rounds import (
     EvaluationRounds,
     Round,
@@ -40,9 +41,8 @@ from generator.evaluation.verdict import (
 )
 from generator.problems.messages import one_line
 from generator.running.described import described
-from generator.running.free_memory import available_bytes
 from kernel_judge.checks.pairs import ORACLE
-from kernel_judge.comparison.compare import ERROR, Comparison, compare
+from kernel_judge.comparison.compare import ERROR, Comparison
 from kernel_judge.comparison.policy import Question
 from kernel_judge.comparison.tolerance import looser
 from kernel_judge.inputs.trial import same_bits
@@ -53,8 +53,6 @@ _SAME, _OTHER = 0, 1
 _SEEDS = 2**31
 # calls for a law on values that are not those that it is tested on
 _FEW = 4
-# bytes that a comparison takes of a GPU for each element of the two tensors
-_COMPARED = 100
 
 
 class SolutionCaller(Protocol):
@@ -288,23 +286,12 @@ class Judge:
             wanted = torch.tensor(expected, dtype=torch.float64)
             actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
         tolerance = solution_tolerance(subject, output, one.source, case)
-        actual, expected = self._near(actual, expected)
-        found = compare(actual, expected, tolerance, same_dtype=False)
+        found = compare_with_room(actual, expected, tolerance, self.device)
         if found.verdict == ERROR:
             # zeros would pass the kernels' absolute tolerance
             strict = subject.tolerance(output, ORACLE, case)
-            found = compare(actual, expected, strict, same_dtype=False)
+            found = compare_with_room(actual, expected, strict, self.device)
         return found
-
-    def _near(self, *values: Any) -> tuple[Any, ...]:
-        """Return tensors where they are compared soonest: on the GPU, if that has room."""
-        if self.device.type == "cpu":
-            return values
-        count = sum(v.numel() for v in values if isinstance(v, torch.Tensor))
-        room = available_bytes(self.device)
-        fits = room is not None and _COMPARED * count < room
-        place = self.device if fits else torch.device("cpu")
-        return tuple(v.to(place) if isinstance(v, torch.Tensor) else v for v in values)
 
     def _explain(
         self, name: str, one: Round, actual: tuple[Any, ...], refused: Refused
@@ -346,8 +333,7 @@ class Judge:
         else:
             # computed from several outputs, each of which a kernel rounds as a reference does
             bound = doubled(bound)
-        actual, expected = self._near(claim.actual, claim.expected)
-        return compare(actual, expected, bound, same_dtype=False)
+        return compare_with_room(claim.actual, claim.expected, bound, self.device)
 
     def run(self, *given: Any) -> Any:
         """Be the `run()` that relations ask; inputs that are filled are written back."""

@@ -21,6 +21,7 @@ from generator.evaluation.drawn_lengths import (
     past_limits,
     varied_anyway,
 )
+from generator.evaluation.room import where_room
 from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
@@ -31,6 +32,7 @@ from generator.running.workloads import why_not_asked
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
 from kernel_judge.definition import LIMITS, Case, Definition
+from kernel_judge.inputs.lazy_weights import lazy
 from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
 from kernel_judge.inputs.repeated import repeated, repeated_inputs, shortened
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -96,13 +98,18 @@ class Round:
         if self.case.repeats:
             return self._repeated()
         if self.source == ORACLE:
-            oracle = self.subject.op.oracle
-            assert oracle is not None
-            found = as_tuple(oracle(self.trial.definition, self.trial.lazy_inputs()))
+            found = where_room(self._of_oracle, self.device)
         else:
             after = tuple(self.trial.after(name) for name in self.filled)
             found = self.trial.outputs + after
         return tuple(v.cpu() if isinstance(v, torch.Tensor) else v for v in found)
+
+    def _of_oracle(self, place: torch.device) -> tuple[Any, ...]:
+        """Return what the oracle computes on a device."""
+        oracle, trial = self.subject.op.oracle, self.trial
+        assert oracle is not None
+        inputs = {name: lazy(value, place) for name, value in trial.inputs.items()}
+        return as_tuple(oracle(trial.definition, inputs))
 
     def _repeated(self) -> tuple[Any, ...]:
         """Return what is expected of slices that repeat, from that of the distinct ones."""

@@ -64,10 +64,15 @@ class CallAnswer:
     changed: tuple[int, ...] = ()
 
 
+class NotStarted(RuntimeError):
+    """Say why a solution's process could not start; nothing of the solution ran."""
+
+
 class Session:
     """The link to a solution's process, and the memory that it shares.
 
-    Every method that asks raises Refused where there is no honest answer.
+    Every method that asks raises Refused where there is no honest answer. To make one
+    raises NotStarted.
     """
 
     def __init__(
@@ -83,7 +88,19 @@ class Session:
         self._slots: dict[int, Slot] = {}
         self._returned: Sequence[Returned] | None = None
         self._budget, self._left = math.inf, math.inf
-        _, self.pid = self._received(_START_SECONDS)
+        self.pid = self._started()
+
+    def _started(self) -> int:
+        """Return the number of the process, which has loaded nothing of the solution."""
+        try:
+            hello, pid = self._received(_START_SECONDS)
+            why = hello.get("failed")
+        except Refused as refused:
+            why = refused.reason
+        if why is not None:
+            self.close()
+            raise NotStarted(f"its process could not start: {why}")
+        return pid
 
     def close(self) -> None:
         """End all processes of the solution."""

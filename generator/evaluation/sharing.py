@@ -40,18 +40,27 @@ def using(gpu: str, is_alone: bool, alive: Callable[[], None]) -> Iterator[None]
         yield
         return
     how = fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH
-    file = _opened(f"used-{gpu}")
+    file, turn = _opened(f"used-{gpu}"), _opened(f"turn-{gpu}")
     try:
-        while True:
-            try:
-                fcntl.flock(file, how | fcntl.LOCK_NB)
-                break
-            except OSError:
-                alive()
-                time.sleep(_ASKS_AGAIN_SECONDS)
+        try:
+            # who waits to be alone comes before those who ask later
+            _lock(turn, fcntl.LOCK_EX, alive)
+            _lock(file, how, alive)
+        finally:
+            os.close(turn)
         yield
     finally:
         os.close(file)
+
+
+def _lock(file: int, how: int, alive: Callable[[], None]) -> None:
+    while True:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+            return
+        except OSError:
+            alive()
+            time.sleep(_ASKS_AGAIN_SECONDS)
 
 
 def _opened(name: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
 from generator.evaluation.memory import MemoryOfCalls, rival_sessions
 from generator.evaluation.missing import missing
+from generator.evaluation.room import alone_if_short, give_back, is_short
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
 from generator.evaluation.session import Allowed, Session
@@ -39,6 +40,7 @@ from generator.evaluation.timing import Field, layout_of, timed, timed_rounds
 from generator.evaluation.verdict import (
     INVALID,
     JUDGE_ERROR,
+    OUT_OF_MEMORY,
     PASSED,
     SKIPPED,
     CaseVerdict,
@@ -109,8 +111,8 @@ class _Bench:
         self._workloads = (
             workloads_of(root, file) if "workloads" in task["asks"] else []
         )
-        gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
-        self._uses = partial(using, gpu, is_alone=task["timing"], alive=alive)
+        self._gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
+        self._is_alone = task["timing"]
         own = Allowed(task["timeout"])
         self._allowed = own
         if most := task["memory_bytes"]:
@@ -129,28 +131,50 @@ class _Bench:
     def verdict(self, solution: Solution) -> SolutionVerdict:
         """Return the verdict on a solution; whatever happens is that of it alone."""
         begun = time.monotonic()
+        lacks = missing(solution, self._task["device"])
+        if lacks is not None:
+            cases = [CaseVerdict("", SKIPPED, lacks)]
+            return concluded(solution, self._file, cases, (), 0.0)
+        attempt = partial(self._attempt, solution)
+        found = alone_if_short(attempt, shares=bool(self._gpu) and not self._is_alone)
+        return replace(found, seconds=round(time.monotonic() - begun, 3))
+
+    def _attempt(
+        self, solution: Solution, is_alone: bool
+    ) -> tuple[SolutionVerdict, bool]:
+        """Return the verdict on a solution, and whether it, or the judge, ran out of memory."""
         notes: list[str] = []
         conditions: dict[str, Condition] = {}
         memory: dict[str, Any] = {}
-        lacks = missing(solution, self._task["device"])
+        lacked, usually = False, self._is_alone
+        self._is_alone = is_alone or usually
         try:
-            if lacks is not None:
-                cases = [CaseVerdict("", SKIPPED, lacks)]
-            else:
-                cases = self._judged(solution, notes, conditions, memory)
+            cases = self._judged(solution, notes, conditions, memory)
         except (KeyboardInterrupt, SystemExit, CannotRun):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is of this solution
+            lacked = is_short(error)
             cases = [CaseVerdict("", JUDGE_ERROR, where(error))]
             # whatever state it is in, nobody else meets it
             self._confined.close()
             self._reference.close()
             self.close()
             self._field = None
-        seconds = time.monotonic() - begun
-        found = concluded(solution, self._file, cases, notes, seconds)
+        finally:
+            self._is_alone = usually
+        lacked = lacked or any(case.verdict == OUT_OF_MEMORY for case in cases)
+        found = concluded(solution, self._file, cases, notes, 0.0)
         said = {name: one.as_dict() for name, one in conditions.items()}
-        return replace(found, conditions=said, memory=memory)
+        return replace(found, conditions=said, memory=memory), lacked
+
+    @contextmanager
+    def _uses(self, *, is_alone: bool = False) -> Iterator[None]:
+        """Use the GPU, and leave none of its memory to this process afterwards."""
+        with using(self._gpu, is_alone or self._is_alone, self._alive):
+            try:
+                yield
+            finally:
+                give_back(self._device)
 
     def _judged(
         self,

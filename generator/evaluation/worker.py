@@ -105,7 +105,14 @@ def _forked(how: Mapping[str, Any], files: Sequence[int], device: str) -> int:
         namespaces.hide(hidden=False)
         namespaces.filter_calls(bytes.fromhex(how["filter"]))
         os.environ["HOME"] = namespaces.HOME
-        calling.BuiltSolution(socket.socket(fileno=files[1]), device).serve()
+        channel = socket.socket(fileno=files[1])
+        try:
+            solution = calling.BuiltSolution(channel, device)
+        except Exception as error:  # noqa: BLE001 - as where a GPU has no memory left
+            frames: Any = importlib.import_module("frames")
+            frames.send(channel, {"failed": str(error)})
+            os._exit(1)
+        solution.serve()
     except (EOFError, OSError):
         os._exit(0)
     finally:

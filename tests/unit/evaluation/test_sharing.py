@@ -50,3 +50,22 @@ def test_who_times_is_alone(first: bool, second: bool, gpu: str, waits: bool) ->
 def test_without_a_gpu_nobody_waits() -> None:
     with using("", True, lambda: None), using("", True, lambda: None):
         pass
+
+
+def test_who_waits_to_be_alone_comes_before_those_who_ask_later() -> None:
+    order: list[str] = []
+    waits = {name: threading.Event() for name in ("alone", "later")}
+
+    def other(name: str, is_alone: bool) -> None:
+        with using("0", is_alone, waits[name].set):
+            order.append(name)
+
+    threads = []
+    with using("0", False, lambda: None):
+        for name, waiting in waits.items():
+            threads.append(threading.Thread(target=other, args=(name, name == "alone")))
+            threads[-1].start()
+            assert waiting.wait(5.0)
+    for thread in threads:
+        thread.join()
+    assert order == ["alone", "later"]
