@@ -29,8 +29,8 @@ _FROM_LAST_KEY = (
     "outputs rewritten: the kernel counts queries from 0, the adapter takes the slope "
     "times their distance from the last key off the LSE"
 )
-# below which no case has a logit but with a scale that is far from the usual
-_USUAL, _LEAST = 256.0, -5e4
+# the size of logits that no case reaches, and a masked key's before the scale
+_USUAL, _MASKED = 256.0, -5e4
 # queries of a tile of fa3, 192 for heads of 64
 _TILE = 128
 # fa2 splits 64 query heads over 4 KV heads into partial outputs of just over 256 MiB
@@ -53,19 +53,20 @@ def skip_more_queries(kernel: str, queries: int, keys: int) -> None:
         skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
 
 
-def skip_below_least(
+def skip_unmasked(
     definition: Definition, inputs: Mapping[str, Any], kernel: str
 ) -> None:
-    """Skip where a kernel on tensor cores may take a logit for one that is masked.
+    """Skip where masked keys keep a weight in a kernel on tensor cores.
 
-    Its least logit, before the scale, is -5e4 (`math::inf` of FlashInfer's math.cuh;
-    flashinfer-ai/flashinfer issue 4451). Scales of stored queries and keys leave the
-    products that it makes as they are.
+    It gives them a logit of -5e4 before the scale (`math::inf` of FlashInfer's math.cuh;
+    flashinfer-ai/flashinfer issue 4451): times a small sm_scale, that is a weight. On an
+    H100 each of fa3's had exp(-5e4 sm_scale) in LSEs of all 18 definitions asked. Scales
+    of stored queries and keys count with sm_scale, and cases move them against it.
     """
-    least = _LEAST * inputs["sm_scale"]
-    if least > -_USUAL and not stored_scales(definition):
+    masked = _MASKED * inputs["sm_scale"]
+    if masked > -_USUAL and not stored_scales(definition):
         scale = f"sm_scale {inputs['sm_scale']:.3g}"
-        limit = f"{kernel} takes logits below {least:.3g} for masked: {scale}"
+        limit = f"{kernel} gives masked keys a logit of {masked:.3g}: {scale}"
         skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
 
 
@@ -216,7 +217,7 @@ def ragged_prefill(
 
     q, k, v, sinks = inputs["q"], inputs["k"], inputs["v"], inputs.get("sinks")
     kernel = backend.removesuffix(PLAIN_SUFFIX)
-    skip_below_least(definition, inputs, kernel)
+    skip_unmasked(definition, inputs, kernel)
     skip_cleared(definition, inputs, kernel)
     fused = sinks is not None and kernel == backend
     wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(

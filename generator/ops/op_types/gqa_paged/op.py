@@ -37,8 +37,8 @@ from generator.ops.attention.flashinfer import (
     planned,
     prefill_backends,
     sink_arguments,
-    skip_below_least,
     skip_cleared,
+    skip_unmasked,
     with_sinks,
     workspace,
 )
@@ -217,7 +217,7 @@ def _planned_wrapper(
     ]
     options = planned(definition, inputs)
     if kernel != "auto":
-        skip_below_least(definition, inputs, kernel)
+        skip_unmasked(definition, inputs, kernel)
     if not is_prefill(definition) and "sinks" not in inputs:
         decode = flashinfer.BatchDecodeWithPagedKVCacheWrapper(
             scratch, layout, use_tensor_cores=kernel != "auto", backend=kernel
