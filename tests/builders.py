@@ -36,7 +36,7 @@ from kernel_judge.subject import Subject
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
 REFERENCES = {
-    "_".join((name, *words)): reference_text(op_type, name, words)
+    "_".join((name, *words)): str(reference_text(op_type, name, words))
     for op_type in op_packages()
     for name, words in variants(op_type)
 }

@@ -231,7 +231,7 @@ def eps_taken(name: str) -> Patch:
 
 def without_mask(name: str) -> Patch:
     """Return a patch that makes the definition of SGLang's pass over a prefix."""
-    text = reference_text("gqa_paged", "gqa_paged_prefill", ("noncausal",))
+    text = str(reference_text("gqa_paged", "gqa_paged_prefill", ("noncausal",)))
     return [
         {
             "op": "replace",

@@ -30,12 +30,13 @@ def instance(config: Config, deployment: Deployment, need: Need) -> Spec | None:
     sizes = {token: int(number) for token, number in words if token in known}
     try:
         spec: Spec | None = make(need.name, sizes, need.constants, config.name)
+        if spec is None or spec.name != need.name:
+            return None
+        text = str(spec.reference)
     except (NoVariant, KeyError):
         # KeyError: a name of another kind, without a size or a constant of the family's
-        return None
-    if spec is None or spec.name != need.name:
         return None
     kept = [tag for tag in spec.tags if not tag.startswith(("status:", "tp:", "ep:"))]
     parallel = [f"tp:{deployment.tp}"] * (deployment.tp > 1)
     parallel += [f"ep:{deployment.ep}"] * (deployment.ep > 1)
-    return replace(spec, tags=(*kept, *parallel, UNVERIFIED))
+    return replace(spec, reference=text, tags=(*kept, *parallel, UNVERIFIED))

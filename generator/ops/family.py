@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from generator.ops.reference_text import ReferenceText
 from generator.ops.registry import op_packages, op_specs, optional_op_module
 from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure
@@ -72,7 +73,7 @@ class Spec:
     axes: Mapping[str, Axis]
     inputs: Mapping[str, Tensor]
     outputs: Mapping[str, Tensor]
-    reference: str
+    reference: str | ReferenceText
     captured_from: str
     constraints: tuple[str, ...] = ()
     sm_scale: float | None = None
@@ -114,7 +115,7 @@ def definition_json(spec: Spec) -> str:
         },
         "outputs": {name: _tensor(tensor) for name, tensor in spec.outputs.items()},
         "constraints": list(spec.constraints),
-        "reference": spec.reference,
+        "reference": str(spec.reference),
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

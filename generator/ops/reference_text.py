@@ -8,7 +8,8 @@ list the variants that are written: the words that are set together.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,21 +24,37 @@ class NoVariant(ValueError):
     """Refuse words that no text of a reference is written for."""
 
 
-def reference_text(
-    op_type: str, name: str, words: Iterable[str] = (), /, **constants: float
-) -> str:
-    """Return the source of a reference, from its first import on.
+@dataclass(frozen=True)
+class ReferenceText:
+    """The source of a reference: `str()` reads it, from its first import on.
 
-    `words` are those of a variant that the text lists. Each keyword replaces the value of
-    the top-level constant of that name. Raises NoVariant for other words, ValueError if a
+    That raises NoVariant for words that the text lists no variant for, ValueError if a
     constant is missing or the source is not ASCII.
     """
-    folder = op_folder(op_type) / "references"
-    source = _source(folder, name, frozenset(words))
-    if not source.isascii():
-        raise ValueError(f"{name}: ast counts bytes; keep the reference ASCII")
-    lines = with_constants(source, **constants).splitlines(keepends=True)
-    return "".join(lines[_first_import(_parsed(source)) - 1 :])
+
+    op_type: str
+    name: str
+    words: tuple[str, ...]
+    constants: Mapping[str, float]
+
+    def __str__(self) -> str:
+        folder = op_folder(self.op_type) / "references"
+        source = _source(folder, self.name, frozenset(self.words))
+        if not source.isascii():
+            raise ValueError(f"{self.name}: ast counts bytes; keep the reference ASCII")
+        lines = with_constants(source, **self.constants).splitlines(keepends=True)
+        return "".join(lines[_first_import(_parsed(source)) - 1 :])
+
+
+def reference_text(
+    op_type: str, name: str, words: Iterable[str] = (), /, **constants: float
+) -> ReferenceText:
+    """Return the source of a reference, which is not read before it is asked for.
+
+    `words` are those of a variant that the text lists. Each keyword replaces the value of
+    the top-level constant of that name.
+    """
+    return ReferenceText(op_type, name, tuple(words), constants)
 
 
 def variants(op_type: str) -> list[tuple[str, tuple[str, ...]]]:

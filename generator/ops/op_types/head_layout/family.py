@@ -7,7 +7,7 @@ from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
 from generator.ops.op_types.head_layout import SPEC
-from generator.ops.reference_text import reference_text
+from generator.ops.reference_text import ReferenceText, reference_text
 from generator.ops.workloads.tokens import DEEPSEEK, LLAMA, QWEN, tokens, tokens_fit
 
 # heads of queries and of keys, their length: models, tp, whose batches
@@ -163,7 +163,7 @@ def _spec(
     axes: Mapping[str, Axis],
     inputs: Mapping[str, Tensor],
     outputs: Mapping[str, Tensor],
-    reference: str,
+    reference: ReferenceText,
     captured_from: str,
     constraints: tuple[str, ...] = (),
 ) -> Spec:

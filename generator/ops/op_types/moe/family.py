@@ -11,7 +11,7 @@ from generator.ops.family import Axis, Spec
 from generator.ops.op_types.moe.family_table import TABLE, MoeGeometry, row_of
 from generator.ops.op_types.moe.family_tensors import inputs, outputs
 from generator.ops.op_types.moe.workloads import moe_fits, moe_structure
-from generator.ops.reference_text import reference_text
+from generator.ops.reference_text import ReferenceText, reference_text
 
 CAPTURED = "moe_fp8_block_scale_ds_routing_topk8_ng8_kg4_e32_h7168_i2048"
 BLOCK = 128
@@ -130,7 +130,7 @@ def _alone(row: MoeGeometry) -> str:
     return ""
 
 
-def _reference(row: MoeGeometry) -> str:
+def _reference(row: MoeGeometry) -> ReferenceText:
     if row.routing == "deepseek":
         return reference_text(
             "moe",

@@ -13,7 +13,7 @@ from tests.builders import run_of
 
 HEADS, SIZE = 2, 3
 gdn_decode, gdn_mtp, gdn_prefill = (
-    run_of(reference_text("gdn", f"gdn_{stage}"))
+    run_of(str(reference_text("gdn", f"gdn_{stage}")))
     for stage in ("decode", "mtp", "prefill")
 )
 
@@ -191,7 +191,7 @@ def test_l2norm_is_the_rule_on_vectors_of_length_one(stage, length):
     }[stage]
     behind = [torch.tensor([0, 1, 3])] if stage == "prefill" else []
     plain, normalised = (
-        run_of(reference_text("gdn", f"gdn_{stage}", words))
+        run_of(str(reference_text("gdn", f"gdn_{stage}", words)))
         for words in ((), ("l2norm",))
     )
     given = [*before, *gates.values(), *behind, 0.5]

@@ -95,7 +95,7 @@ def test_deepseek_by_hand(monkeypatch):
 
 
 def test_renormalised_by_hand():
-    run = run_of(reference_text("moe", "moe_fp8_block_scale_renorm", TOP_K=2))
+    run = run_of(str(reference_text("moe", "moe_fp8_block_scale_renorm", TOP_K=2)))
     logits = torch.tensor([[0.0, 1.0, 2.0], [3.0, 1.0, 1.5]])
     x, x_scale = f8(2, HIDDEN), draw(2, 2).abs() / 10
     w13, w2 = f8(3, 2 * INTERMEDIATE, HIDDEN), f8(3, HIDDEN, INTERMEDIATE)
@@ -115,8 +115,8 @@ def test_renormalised_by_hand():
 
 
 def test_fp4_routed_and_renormalised_are_the_same_sum():
-    plain = run_of(reference_text("moe", FP4, TOP_K=2))
-    routed = run_of(reference_text("moe", FP4, ("routed",)))
+    plain = run_of(str(reference_text("moe", FP4, TOP_K=2)))
+    routed = run_of(str(reference_text("moe", FP4, ("routed",))))
     # a softmax of two equal logits is exactly a half each
     logits = torch.tensor([[0.0, 2.0, 2.0, 1.0], [1.0, 0.0, -1.0, 1.0]]).bfloat16()
     chosen = torch.tensor([[2, 1], [0, 3]], dtype=torch.int32)
@@ -142,7 +142,7 @@ def test_llama4_scales_the_input(kind):
     scales = torch.tensor([2.0, 4.0, 0.5]), torch.tensor([1.0, 8.0, 0.25])
     down = torch.tensor([1.0, 2.0, 4.0])
     if kind == "fp4":
-        run = run_of(reference_text("moe", FP4, ("topk1",)))
+        run = run_of(str(reference_text("moe", FP4, ("topk1",))))
         x, w2 = draw(2, HIDDEN).bfloat16(), draw(3, HIDDEN, INTERMEDIATE)
         w13 = draw(3, 2 * INTERMEDIATE, HIDDEN, std=0.1)
         given = (logits.bfloat16(), x, w13, w2, bias.bfloat16())

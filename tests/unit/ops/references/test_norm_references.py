@@ -16,7 +16,7 @@ from generator.ops.reference_text import reference_text
 def variant(name: str, *words: str) -> ModuleType:
     """Return a marked text as a module that has the words before its name."""
     module = ModuleType("_".join((*words, name)))
-    exec(reference_text("rmsnorm", name, words), module.__dict__)  # noqa: S102
+    exec(str(reference_text("rmsnorm", name, words)), module.__dict__)  # noqa: S102
     return module
 
 

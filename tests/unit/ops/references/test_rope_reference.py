@@ -10,7 +10,7 @@ import torch
 from generator.ops.reference_text import reference_text
 from tests.builders import run_of
 
-run = run_of(reference_text("rope", "rope_with_cos_sin_cache", ("neox",)))
+run = run_of(str(reference_text("rope", "rope_with_cos_sin_cache", ("neox",))))
 
 HEAD, ROTARY, ROWS = 10, 6, 40
 POSITIONS = torch.tensor([0, 39, 7, 7, 1])
