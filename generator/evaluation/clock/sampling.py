@@ -11,7 +11,9 @@ from typing import Generic, TypeVar
 
 LEAST = 20
 WANTED = 0.01
-"""The half width of the median's 95 % interval, as a share of it, at which to stop."""
+"""The half width of a settled median's 95 % interval, as a share of it."""
+OF_RATIO = 0.007
+"""The same of the ratio of two, at which to stop: equal works differ by less than 2 %."""
 
 Value = TypeVar("Value")
 
@@ -31,13 +33,22 @@ def median_interval(figures: Sequence[float]) -> tuple[float, float]:
     return ordered[low], ordered[high]
 
 
-def is_settled(figures: Sequence[float]) -> bool:
-    """Return whether the median is known to within WANTED, of LEAST figures or more."""
-    if len(figures) < LEAST:
-        return False
-    low, high = median_interval(figures)
-    middle = statistics.median(figures)
-    return middle > 0.0 and (high - low) / 2 <= WANTED * middle
+def is_settled(*samples: Sequence[float], within: float = WANTED) -> bool:
+    """Return whether a median, or the ratio of two, is known to within a share of it.
+
+    Errors of medians that know nothing of each other add as squares do. Of each sample
+    there are LEAST figures or more.
+    """
+    apart = 0.0
+    for figures in samples:
+        if len(figures) < LEAST:
+            return False
+        low, high = median_interval(figures)
+        middle = statistics.median(figures)
+        if middle <= 0.0:
+            return False
+        apart = math.hypot(apart, (high - low) / 2 / middle)
+    return apart <= within
 
 
 def spread(figures: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ import torch
 
 from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
 from generator.evaluation.clock.contender import (
+    REFERENCE,
     Contender,
     Zero,
     fastest,
@@ -22,7 +23,7 @@ from generator.evaluation.clock.contender import (
 )
 from generator.evaluation.clock.fresh import Fresh
 from generator.evaluation.clock.page import Silent
-from generator.evaluation.clock.sampling import LEAST, Drawn, is_settled
+from generator.evaluation.clock.sampling import LEAST, OF_RATIO, Drawn, is_settled
 from generator.evaluation.clock.stand import SLICE_MS, Line, Stand, Timed
 from generator.evaluation.clock.telemetry import Sample, Telemetry, summary
 from generator.evaluation.returned import check_returned, parsed
@@ -38,14 +39,18 @@ _EMPTIES, _WARM_UPS = 8, 4
 _MOST = 400
 # of a workload whose medians are not settled: then it is said that they are not
 _SECONDS = 1.4
-# of a reference that takes long: nobody waits for more of its figures
+# of a rival that takes long: nobody waits for more of its figures
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
+# rivals that are called in each turn: the fastest, and another beside it
+_NEAR = 2
 _JUDGED, _ODD = 3, 2
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # what holding the device may take beyond its usual time: others who come between cost two
 # changes of context, 0.28 ms, and clocks that rise 0.15 ms
 _HELD_MS = 0.25
+# what the copy of outputs may take beyond its usual time: two changes of context are more
+_COPIED_MS = 0.14
 # who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
 # shorter than this
 _DELAYED_MS = 1.0
@@ -71,10 +76,11 @@ class Throttled(Exception):
 
 @dataclass(frozen=True)
 class Sat:
-    """What a sitting came to: the figures, and the calls to be judged."""
+    """What a sitting came to: the calls to be judged, and each contender's single figures."""
 
     timing: dict[str, Any]
     judged: Sequence[Kept]
+    figures: Mapping[str, Sequence[float]]
 
 
 class Sitting:
@@ -98,7 +104,7 @@ class Sitting:
         self._draw = random.Random(secret)
         self._telemetry, self._gone = telemetry, gone
         self._zero = Zero()
-        self._quiet: list[tuple[float, float]] = []
+        self._quiet: list[tuple[float, float, float]] = []
         self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
         self._odd: list[tuple[float, Kept]] = []
 
@@ -149,7 +155,9 @@ class Sitting:
             raise Throttled(f"the GPU was slowed down throughout ({why})")
         timing = timing_of(self._solution, self._rivals, self._zero)
         timing |= {"fresh": self._fresh.is_fresh, **about}
-        return Sat(timing, self._to_judge())
+        everybody = (self._solution, *self._rivals)
+        figures_of = {one.name: self._zero.figures(one) for one in everybody}
+        return Sat(timing, self._to_judge(), figures_of)
 
     def _turn(self) -> None:
         """Call everybody once on fresh values, in an order by lot."""
@@ -157,13 +165,13 @@ class Sitting:
         self._marks = {}
         others: list[list[Any]] = []
         order: list[Contender | None] = [self._solution, None]
-        order += [r for r in self._rivals if self._has_time(r)]
+        order += self._called_now()
         self._draw.shuffle(order)
         for contender in order:
             if contender is None:
-                self._measure_empty(False, self._draw.choice((EMPTY, TWICE)))
-                for waits in {r.waits for r in (self._solution, *self._rivals)}:
-                    self._measure_empty(waits)
+                waits = any(r.waits for r in (self._solution, *self._rivals))
+                kinds = [(False, EMPTY), (False, TWICE), (True, EMPTY)][: 2 + waits]
+                self._measure_empty(*self._draw.choice(kinds))
                 continue
             self._marks[contender.name] = len(contender.raw)
             timed = self._called(contender)
@@ -214,20 +222,23 @@ class Sitting:
         return timed
 
     def _is_busy(self, timed: Timed) -> bool:
-        """Return whether others used the device before the values were there.
+        """Return whether others used the device before the values were there, or after.
 
-        They had nothing to work on: it is work of before, which delays whom it does not
-        concern.
+        Before they had nothing to work on: it is work of earlier, which delays whom it does
+        not concern. After the clock stopped, while outputs are copied, it is work of later.
         """
-        waits, holds = zip(*self._quiet[-_RECENT:], strict=True)
-        is_late = bool(timed.delayed > statistics.median(waits) + _DELAYED_MS)
-        return is_late or bool(timed.held > statistics.median(holds) + _HELD_MS)
+        usual = map(statistics.median, zip(*self._quiet[-_RECENT:], strict=True))
+        seen = zip((timed.delayed, timed.held, timed.copied), usual, strict=True)
+        limits = (_DELAYED_MS, _HELD_MS, _COPIED_MS)
+        return any(a > b + most for (a, b), most in zip(seen, limits, strict=True))
 
     def _check_void(self, contender: Contender) -> None:
         """Raise Refused where the device is busy too often before there are values."""
         calls = contender.void + len(contender.raw)
         if calls >= LEAST and contender.void > _MOST_VOID * calls:
-            why = "the device was busy in {} of {} calls before their values were there"
+            why = (
+                "the device was busy in {} of {} calls beside the time that is measured"
+            )
             raise Refused(REWARD_HACK, why.format(contender.void, calls))
 
     def _kept(self, inputs: Mapping[str, Any], timed: Timed) -> Kept:
@@ -283,7 +294,7 @@ class Sitting:
             self._zero.add_twice(timed.raw)
         else:
             self._zero.add(waits, timed.raw)
-        self._quiet.append((timed.delayed, timed.held))
+        self._quiet.append((timed.delayed, timed.held, timed.copied))
 
     def _warmed(self, rival: Contender) -> bool:
         """Return whether a rival can be called, after it was warmed up."""
@@ -312,18 +323,29 @@ class Sitting:
             contender.raw.clear()
             contender.host.clear()
 
-    def _has_time(self, rival: Contender) -> bool:
-        few = len(rival.raw) < _RIVALS_LEAST
-        return few or rival.spent < _RIVALS_SECONDS or self._is_near(rival)
+    def _called_now(self) -> list[Contender]:
+        """Return the rivals of a turn: at first all, then those that are compared with.
 
-    def _is_near(self, rival: Contender) -> bool:
-        """Return whether a rival takes no longer than the solution, all in all."""
-        return rival.spent <= 2.0 * self._solution.spent
+        A speedup is over the fastest kernel; the time of others is known by LEAST figures.
+        """
+        timed = [r for r in self._rivals if r.raw]
+        timed.sort(key=lambda r: (r.name == REFERENCE, self._zero.latency(r)))
+        near = {one.name for one in timed[:_NEAR]}
+        return [
+            r
+            for r in self._rivals
+            if len(r.raw) < _RIVALS_LEAST
+            or ((len(r.raw) < LEAST or r.name in near) and self._has_time(r))
+        ]
+
+    def _has_time(self, rival: Contender) -> bool:
+        """Return whether a rival took little yet, or no longer than the solution."""
+        return rival.spent < max(_RIVALS_SECONDS, 2.0 * self._solution.spent)
 
     def _is_settled(self) -> bool:
         nearest = fastest(self._rivals, self._zero)
         both = [self._solution, *([nearest] if nearest else [])]
-        return all(is_settled(self._zero.figures(one)) for one in both)
+        return is_settled(*map(self._zero.figures, both), within=OF_RATIO)
 
     def _forget_turn(self) -> None:
         """Discard the figures of the turn under way."""

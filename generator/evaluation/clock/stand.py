@@ -8,8 +8,10 @@ another runs (time slices of about 2 ms apart). That is the clock's foundation:
    is nothing to compute: the arguments hold the values of the last call.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
    starts. The device turns to what the callee launched.
-3. At the answer the judge's copy of the outputs is queued. The device turns to it when
-   the callee's work is done, whatever the callee said: the clock stops when it is copied.
+3. At the answer a kernel of the judge is queued, and its copy of the outputs right behind.
+   The device turns to both when the callee's work is done, whatever the callee said: the
+   clock stops between them. The copy is in no figure, since it is quicker where the outputs
+   are still in the L2; a call in whose copy others came between is discarded.
 
 A call that does nothing takes two changes of context, which are subtracted. So an early
 answer, a late kernel, a thread and another process gain nothing: what they do on the
@@ -73,11 +75,12 @@ class Timed:
     On a GPU its own events measure all but `host`: no wait of the judge is in a figure.
 
     Attributes:
-        raw: from the moment at which the values were there until the outputs were
-            copied, changes of context included.
+        raw: from the moment at which the values were there until the device turned to
+            the judge, changes of context included; on a CPU until the outputs were copied.
         host: from the reveal to the answer, as the judge sees both.
         held: how long the judge held the device; longer where others came between.
         delayed: how long it had to wait for the device first.
+        copied: how long the copy of the outputs took.
         said: JSON of the callee.
     """
 
@@ -85,6 +88,7 @@ class Timed:
     host: float
     held: float
     delayed: float
+    copied: float
     said: Any = field(repr=False)
 
 
@@ -116,8 +120,9 @@ class Stand:
             self._evicts = torch.empty(
                 _FLUSHED * l2 // 8, dtype=torch.int64, device=device
             )
-            self._started, self._written, self._copied_out = (
-                _cuda.Event(enable_timing=True) for _ in range(3)
+            self._little = torch.zeros(1, dtype=torch.int64, device=device)
+            self._started, self._written, self._turned, self._copied_out = (
+                _cuda.Event(enable_timing=True) for _ in range(4)
             )
 
     def close(self) -> None:
@@ -167,17 +172,22 @@ class Stand:
         if not answered:
             page.wait_answered(number, until, line.is_there)
             answered, said = clock(), page.text()
+        if self._cuda:
+            # behind a kernel: an event alone may come before the device turns
+            self._little.fill_(number)
+            self._turned.record()
         self._take(line, said)
         if self._cuda:
             self._copied_out.record()
             torch.cuda.synchronize()
-            raw = float(self._written.elapsed_time(self._copied_out))
+            raw = float(self._written.elapsed_time(self._turned))
             held = float(self._started.elapsed_time(self._written))
+            copied = float(self._turned.elapsed_time(self._copied_out))
         else:
-            raw, held = 1e3 * (clock() - revealed), 0.0
+            raw, held, copied = 1e3 * (clock() - revealed), 0.0, 0.0
         line.stop()
         host = 1e3 * (answered - revealed)
-        return Timed(raw, host, held, 1e3 * delayed, said)
+        return Timed(raw, host, held, 1e3 * delayed, copied, said)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""

@@ -10,6 +10,7 @@ import pytest
 
 from generator.evaluation.clock.sampling import (
     LEAST,
+    OF_RATIO,
     Drawn,
     is_settled,
     median_interval,
@@ -45,6 +46,28 @@ def test_settled_when_the_interval_is_narrow() -> None:
     assert not is_settled([1.0 + 0.1 * (n % 5) for n in range(LEAST)])
     assert not is_settled([1.0] * (LEAST - 1))
     assert not is_settled([0.0] * LEAST)
+
+
+def test_a_ratio_of_equal_works_is_within_two_percent() -> None:
+    draw, worst = random.Random(4), 0.0
+    for noise in (0.01, 0.02, 0.03):
+        for _ in range(100):
+            one: list[float] = []
+            other: list[float] = []
+            while not is_settled(one, other, within=OF_RATIO):
+                one.append(draw.gauss(1.0, noise))
+                other.append(draw.gauss(1.0, noise))
+            ratio = statistics.median(one) / statistics.median(other)
+            worst = max(worst, abs(ratio - 1.0))
+    # 0.022 where each is settled for itself
+    assert worst < 0.018
+
+
+def test_two_settled_medians_may_have_a_ratio_that_is_not() -> None:
+    figures = [1.0 + 0.0018 * n for n in range(LEAST)]
+    assert is_settled(figures)
+    assert not is_settled(figures, figures)
+    assert not is_settled(figures, [1.0] * (LEAST - 1))
 
 
 def test_spread_is_between_the_quartiles() -> None:
