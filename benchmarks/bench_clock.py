@@ -69,7 +69,7 @@ def _print(repeat: int, verdicts: dict[str, Any]) -> None:
             latency = timing.get("latency_ms")
             print(
                 f"{repeat} {name:14} {case['case'][-6:]} {latency} ms, of light {light}, "
-                f"over production {speedup}",
+                f"over production {speedup}, {timing['iterations']} calls",
                 flush=True,
             )
 
