@@ -1,0 +1,18 @@
+"""How an audit makes gradients of products smaller, and what varies in its cases."""
+
+from __future__ import annotations
+
+from generator.ops.axes import Axes
+from generator.ops.variation import Variation, varied_rows
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+
+
+def reduced(axes: Axes) -> Axes:
+    """Return few features, more out than in."""
+    return {"N": 160, "K": 96}
+
+
+def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
+    """Return other rows."""
+    return varied_rows(definition, case, draw, other)

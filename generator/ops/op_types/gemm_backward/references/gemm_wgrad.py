@@ -1,0 +1,8 @@
+"""Gradient of the weight of a product: grad_C.T @ A, over all tokens."""
+
+import torch
+
+
+@torch.no_grad()
+def run(grad_C: torch.Tensor, A: torch.Tensor) -> torch.Tensor:
+    return (grad_C.float().T @ A.float()).to(A.dtype)
