@@ -74,7 +74,7 @@ def _made(family: list[Spec], before: Mapping[str, Any]) -> dict[str, Any]:
     lines = [line for spec in family for line in workload_lines(spec)]
     found = {
         "definitions": len(family),
-        "references": len({spec.reference for spec in family}),
+        "references": len({str(spec.reference) for spec in family}),
         "blobs": sum(bool(line.blob_path) for line in lines),
         "inputs": {
             name: {"axes": axes[name], "cases": hashes_of(name, axes[name])}
