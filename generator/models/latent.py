@@ -57,9 +57,9 @@ def latent(model: Deployed) -> Iterator[Need]:
         yield from of.linear(module, ckv + kpe, hidden, kv_a, bias=bias)
     yield norm("norm of the latent", ckv, norms, "kv_a_layernorm")
     style = config.architecture.rope
-    if not config.flag("rope_interleave", default=style == "gptj"):
-        style = "neox"
+    turns_neighbours = config.flag("rope_interleave", default=style == "gptj")
     if style:
+        style = "gptj" if turns_neighbours else "neox"
         rope = f"rope_with_cos_sin_cache_{style}_style_d{kpe}_rd{kpe}"
         yield Need("RoPE", "rope", rope)
     # YaRN is in the cache of cosines and sines, and in the input sm_scale

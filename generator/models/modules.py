@@ -91,6 +91,8 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
         "embedding", "embedding", name, sharded, at=("embed_tokens", "embeddings")
     )
     yield from deployment.reduced("all-reduce behind the embedding", hidden)
+    if _multiple(config, "embedding_multiplier") != 1:
+        yield Need("embeddings times a number", "activation", f"multiply_h{hidden}")
     if not config.architecture.post_norm:
         yield norm("norm before the first layer", hidden, model.norms, *_FIRST_NORMS)
     yield from _mixers(model)
@@ -100,6 +102,8 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     bias = config.flag("lm_head_bias")
     yield of.plain("lm_head", shard, hidden, "lm_head", bias=bias)
     yield from deployment.gathered("logits of all GPUs", vocabulary)
+    if _multiple(config, "logits_scaling") != 1:
+        yield Need("logits over a number", "activation", f"divide_v{vocabulary}")
     if config.get("final_logit_softcapping"):
         cap = config.get("final_logit_softcapping")
         if type(cap) not in (int, float) or cap < 0:
@@ -130,9 +134,15 @@ def _mixers(model: Deployed) -> Iterator[Need]:
 def _residual(model: Deployed, hidden: int) -> Iterator[Need]:
     """Yield what stands between a layer's parts: sums over GPUs, norms, the residual."""
     norms, tp = model.norms, model.deployment.tp
-    module = "norms that add the residual"
     if model.config.architecture.post_norm:
         yield from _behind(model, hidden)
+        return
+    if _multiple(model.config, "residual_multiplier") != 1:
+        where = "all-reduce behind attention and MLP"
+        yield from model.deployment.reduced(where, hidden)
+        module = "the residual and a multiple of what a layer adds"
+        yield Need(module, "residual_add", f"residual_add_multiple_h{hidden}")
+        yield norm("norms behind the residual", hidden, norms, *_NORMS)
         return
     if model.config.architecture.sandwich:
         module = "norms behind attention and MLP"
@@ -157,7 +167,17 @@ def _behind(model: Deployed, hidden: int) -> Iterator[Need]:
     yield from model.deployment.reduced(where, hidden)
     module = "norms behind attention and MLP, and the last"
     yield norm(module, hidden, model.norms, *_NORMS_BEHIND, "model.norm")
-    yield Need("the residual", "activation", f"add_h{hidden}")
+    yield Need("the residual", "residual_add", f"residual_add_h{hidden}")
+
+
+def _multiple(config: Config, key: str) -> float:
+    """Return a number that multiplies. Raises Failure where it is none."""
+    value = config.get(key)
+    if value is None:
+        return 1
+    if type(value) not in (int, float):
+        config.refuse(key, f"is {show(value)}, not a number")
+    return float(value)
 
 
 def _changes(value: object) -> bool:

@@ -102,7 +102,10 @@ def latent_attention(
     module = site.attention
     nope, count = module.qk_nope_head_dim, module.num_heads
     query = q.reshape(len(q), count, -1)[..., :nope]
-    turned = q_turned.reshape(len(q), count, -1)
+    # without RoPE the last columns are what they were
+    shared_dim = module.qk_rope_head_dim
+    turned = q_turned.reshape(len(q), count, -1)[..., -shared_dim:]
+    k_turned = k_turned[:, -shared_dim:]
     if not site.page_size:
         keys, values = kv.reshape(len(q), count, -1).tensor_split([nope], dim=-1)
         shared = k_turned[:, None].expand(-1, count, -1)

@@ -43,6 +43,7 @@ _RECURRENT = {
     "delta_convolution": _CONVOLVED,
     "mamba_convolution": _CONVOLVED,
     "delta_rule": _STEPPED,
+    "kimi_rule": _STEPPED,
     "state_space": _STEPPED,
 }
 """The same of what keeps a state: what stands behind the module's name."""
@@ -284,4 +285,6 @@ def _composed(need: Need) -> Need:
 def _kind(name: str) -> str:
     """Return a definition's name without its sizes; pages of 1 have an interface of
     their own."""
-    return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", re.sub(r"_ps1$", "_one", name))
+    # an eps is part of a kind: 1em6
+    digits = r"(?<=[a-z])(?<!\dem)\d+(?=_|$)"
+    return re.sub(digits, "", re.sub(r"_ps1$", "_one", name))

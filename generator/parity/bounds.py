@@ -16,7 +16,7 @@ transformers differ in the order of sums of up to 2^8 terms, whose roundings add
 some 256 u² = 9e-13."""
 ABSORBED_FLOAT32 = 1e-11
 """The same where products are taken in another order: latent attention over a cache."""
-_REORDERED = ("latent_attention", "delta_rule", "state_space")
+_REORDERED = ("latent_attention", "delta_rule", "kimi_rule", "state_space")
 ROUNDING_BFLOAT16 = 2.8e-6
 """NMSE of one rounding to bfloat16: a spacing of 2^-7 to 2^-8 of the value gives
 (2^-7)² / 12 at a power of two and a quarter of it below the next, 2.8e-6 for mantissas
@@ -37,6 +37,10 @@ ROUNDINGS: Mapping[str, int] = {
     "activation": 3,
     "add": 1,
     "softcap": 3,
+    "embedding_multiple": 1,
+    "add_multiple": 2,
+    "logits_fraction": 1,
+    "query_growth": 1,
     "layer_norm": 3,
     "plain_activation": 1,
     "image_places": 1,
@@ -63,6 +67,7 @@ ROUNDINGS: Mapping[str, int] = {
     # queries, keys and the output of a definition; gates of transformers; and values
     # that are read from a state are differences of what was written
     "delta_rule": 6,
+    "kimi_rule": 6,
     # transformers rounds time steps twice, definitions the output
     "state_space": 6,
     "gated_norm": 4,

@@ -22,6 +22,7 @@ FUNCTIONS = {
     "eager_attention_forward": "attention",
     "causal_conv1d_fn": "convolution",
     "torch_chunk_gated_delta_rule": "recurrence",
+    "chunk_kimi_delta_attention": "recurrence",
     "mamba2_chunk_scan": "recurrence",
 }
 """Functions of transformers' modules that stages stand for, and their paths."""

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from generator.parity.dense import DENSE
 from generator.parity.encoders import T5, WHISPER
-from generator.parity.hybrids import NEMOTRON_H, QWEN3_NEXT
+from generator.parity.hybrids import (
+    KIMI_LINEAR,
+    NEMOTRON_3,
+    NEMOTRON_H,
+    QWEN3_5,
+    QWEN3_NEXT,
+)
+from generator.parity.llamas import LLAMAS
 from generator.parity.mixtures import MIXTURES
 from generator.parity.recipe import Family
 from generator.parity.stages import (
@@ -20,6 +27,7 @@ from generator.parity.stages import (
     MLP,
     MOE,
     OSS_MOE,
+    narrow,
 )
 from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_MOE, YARN
 from generator.parity.unmapped import UNMAPPED
@@ -110,6 +118,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     **DENSE,
     **MIXTURES,
+    **LLAMAS,
     **UNMAPPED,
     "qwen3-vl": QWEN3_VL,
     "whisper": WHISPER,
@@ -127,7 +136,33 @@ FAMILIES: Mapping[str, Family] = {
         },
         real={"num_hidden_layers": 2, "first_k_dense_replace": 1},
     ),
+    "glm4-moe-lite": Family(
+        "glm-4.7-flash",
+        {"": narrow(LATENT_MIXER)},
+        {"dense": MLP, "moe": DEEPSEEK_MOE},
+        _TINY_LATENT,
+        real={"num_hidden_layers": 2, "first_k_dense_replace": 1},
+    ),
+    "glm5": Family(
+        "glm-5",
+        {"": narrow(INDEXED_MIXER)},
+        {"dense": MLP, "moe": DEEPSEEK_MOE},
+        {
+            **_TINY_LATENT,
+            "layer_types": ["deepseek_sparse_attention"],
+            "indexer_types": ["full"] * 3,
+        },
+        real={
+            "num_hidden_layers": 2,
+            "first_k_dense_replace": 1,
+            "layer_types": ["deepseek_sparse_attention"] * 2,
+            "indexer_types": ["full"] * 2,
+        },
+    ),
     "qwen3-next": QWEN3_NEXT,
+    **QWEN3_5,
+    "kimi-linear": KIMI_LINEAR,
+    "nemotron3": NEMOTRON_3,
     "nemotron-h": NEMOTRON_H,
 }
 """The families, by the names that users give."""

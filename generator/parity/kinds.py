@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from generator.parity import recurrent
+from generator.parity import multiples, recurrent
 from generator.parity.attention import (
     attention,
     biased_attention,
@@ -165,11 +165,12 @@ def routing(site: Site, logits: Tensor, y: Tensor) -> list[Tensor]:
     if site.call is None:
         _, weights, experts = module(y)
     else:
-        found = site.call(
-            router_logits=logits,
-            bias=bias,
-            routed_scaling_factor=getattr(module, "routed_scaling_factor", 1.0),
+        # Hunyuan 3 calls it otherwise
+        factors = ("routed_scaling_factor", "router_scaling_factor")
+        factor = next(
+            (getattr(module, of) for of in factors if hasattr(module, of)), 1.0
         )
+        found = site.call(router_logits=logits, bias=bias, routed_scaling_factor=factor)
         weights, experts = found.values()
     return [dense(weights.to(y.dtype), experts, logits.shape[1])]
 
@@ -329,6 +330,10 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "activation": activation,
     "add": add,
     "softcap": softcap,
+    "embedding_multiple": multiples.embedding_multiple,
+    "add_multiple": multiples.add_multiple,
+    "logits_fraction": multiples.logits_fraction,
+    "query_growth": multiples.query_growth,
     "indexer": indexer,
     "layer_norm": layer_norm,
     "plain_activation": plain_activation,
@@ -353,6 +358,7 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "delta_convolution": recurrent.delta_convolution,
     "mamba_convolution": recurrent.mamba_convolution,
     "delta_rule": recurrent.delta_rule,
+    "kimi_rule": recurrent.kimi_rule,
     "state_space": recurrent.state_space,
     "gated_norm": recurrent.gated_norm,
     "group_norm": recurrent.group_norm,

@@ -28,7 +28,7 @@ from generator.parity.stages import (
 from generator.parity.tiny import TINY, TINY_MOE
 
 # queries and keys are normalised over all heads together
-_ALL_HEADS_NORMED = (
+ALL_HEADS_NORMED = (
     INPUT,
     QKV_FUSED,
     replace(Q_NORM, needs="query norm"),
@@ -124,7 +124,7 @@ MIXTURES: Mapping[str, Family] = {
     ),
     "minimax-m2": Family(
         "minimax-m2",
-        {"": _ALL_HEADS_NORMED},
+        {"": ALL_HEADS_NORMED},
         {"moe": MOE},
         {**TINY, "intermediate_size": 32, "num_local_experts": 16},
         {"rope_parameters": _half_turned(5e6)},

@@ -21,7 +21,7 @@ from generator.parity.geometry import (
     tokens,
     whole_config,
 )
-from generator.parity.process import DTYPES, ask
+from generator.parity.process import DTYPES, LIMIT_S, ask
 from generator.parity.recipe import Family, stages
 from generator.parity.report import ComparedModel
 from generator.problems import Failure
@@ -88,10 +88,12 @@ def compare(
     sources: Sequence[str],
     question: ParityQuestion,
     folder: Path,
+    limit_s: float = LIMIT_S,
 ) -> list[ComparedModel]:
     """Return what the comparison of some models found.
 
-    `folder` is where transformers was installed. Raises Failure where something can't
+    `folder` is where transformers was installed, `limit_s` the seconds that its process
+    may take. Raises Failure where something can't
     be compared at all.
     """
     models = [family_of(source) for source in sources]
@@ -102,7 +104,7 @@ def compare(
         for geometry in geometries
     ]
     requests = [ask_for(root, found, name, config, of) for config, of, name in asked]
-    answers = ask(requests, folder)
+    answers = ask(requests, folder, limit_s)
     return [
         ComparedModel(
             config.name if len(geometries) == 1 else f"{config.name}, {of.geometry}",

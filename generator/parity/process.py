@@ -18,10 +18,13 @@ from generator.problems import Failure
 TRANSFORMERS = "transformers==5.17.0"
 DTYPES = ("float32", "bfloat16")
 _PACKAGE = Path(__file__).resolve().parents[2]
-_LIMIT_S = 1800
+LIMIT_S = 1800
+"""Seconds that the comparison of some models may take."""
 
 
-def ask(requests: Sequence[Mapping[str, Any]], folder: Path) -> list[dict[str, Any]]:
+def ask(
+    requests: Sequence[Mapping[str, Any]], folder: Path, limit_s: float = LIMIT_S
+) -> list[dict[str, Any]]:
     """Return what the worker found for each request: dtype → level → values.
 
     `folder` is where pip installed transformers; where there is none, this
@@ -39,11 +42,11 @@ def ask(requests: Sequence[Mapping[str, Any]], folder: Path) -> list[dict[str, A
         done = run_python(
             command,
             environment=environment,
-            timeout=_LIMIT_S,
+            timeout=limit_s,
             text=json.dumps(list(requests)),
         )
     except subprocess.TimeoutExpired as error:
-        raise Failure(f"The comparison took more than {_LIMIT_S} s.") from error
+        raise Failure(f"The comparison took more than {limit_s:g} s.") from error
     try:
         answers = json.loads(done.stdout)
     except ValueError:

@@ -12,15 +12,20 @@ from generator.problems import Failure
 Tensor = torch.Tensor
 
 
-def delta_convolution(site: Site, mixed: Tensor) -> list[Tensor]:
+def delta_convolution(site: Site, *mixed: Tensor) -> list[Tensor]:
     """Convolve queries, keys and values of a delta net, each channel over the tokens."""
     (net,) = site.modules
-    q, k, v, _ = _split(net, mixed)
-    return [_convolved(site, net.conv1d, torch.cat((q, k, v), dim=1))]
+    parts = _split(net, mixed[0])[:3] if _is_mixed(net) else mixed
+    return [_convolved(site, net.conv1d, torch.cat(parts, dim=1))]
+
+
+def _is_mixed(net: Any) -> bool:
+    """Return whether a projection has q, k, v and z by key head."""
+    return hasattr(net, "in_proj_qkvz")
 
 
 def _split(net: Any, mixed: Tensor) -> tuple[Tensor, ...]:
-    """Return q, k, v and z: the projection has them by key head."""
+    """Return q, k, v and z."""
     shared = net.num_v_heads // net.num_k_heads
     of_value = shared * net.head_v_dim
     lengths = [net.head_k_dim, net.head_k_dim, of_value, of_value]
@@ -73,16 +78,18 @@ def _call(site: Site, role: str) -> Any:
     return site.calls[role]
 
 
-def delta_rule(site: Site, convolved: Tensor, gates: Tensor) -> list[Tensor]:
+def delta_rule(site: Site, convolved: Tensor, *gates: Tensor) -> list[Tensor]:
     """Read and write a delta net's state; definitions divide queries and keys by
-    their length."""
+    their length. The gates b and a are one projection's, or two."""
     (net,) = site.modules
     rows = len(convolved)
     lengths = [net.key_dim, net.key_dim, net.value_dim]
     parts = torch.split(convolved, lengths, dim=1)
     q, k = (part.reshape(rows, -1, net.head_k_dim) for part in parts[:2])
     v = parts[2].reshape(rows, -1, net.head_v_dim)
-    b, a = gates.view(rows, net.num_k_heads, 2, -1).unbind(2)
+    if _is_mixed(net):
+        gates = gates[0].view(rows, net.num_k_heads, 2, -1).unbind(2)
+    b, a = gates
     values = {"q": q, "k": k, "v": v, "a": a.flatten(1), "b": b.flatten(1)}
     fixed = {
         "A_log": net.A_log,
@@ -104,6 +111,32 @@ def delta_rule(site: Site, convolved: Tensor, gates: Tensor) -> list[Tensor]:
         found = _call(site, "step")(**row, **fixed, state=state)
         state = found["new_state"]
         outputs.append(found["output"].reshape(1, -1))
+    site.keep("delta", state)
+    return [torch.cat(outputs)]
+
+
+def kimi_rule(site: Site, convolved: Tensor, a: Tensor, b: Tensor) -> list[Tensor]:
+    """Read and write the state of Kimi's delta attention: a gate for each channel."""
+    (net,) = site.modules
+    heads = (len(convolved), net.num_heads, net.head_dim)
+    q, k, v = (part.reshape(heads) for part in convolved.chunk(3, dim=1))
+    values = {"q": q, "k": k, "v": v, "a": a.reshape(heads), "b": b}
+    gate = net.forget_gate
+    fixed = {"A_log": gate.A_log.flatten(), "dt_bias": gate.dt_bias.view(heads[1:])}
+    state = site.state("delta")
+    if state is None:
+        state = torch.zeros(1, net.num_heads, net.head_dim, net.head_dim)
+    if not site.steps(convolved):
+        bounds = torch.tensor([0, len(convolved)], dtype=torch.int32)
+        found = _call(site, "")(**values, **fixed, state=state, cu_seqlens=bounds)
+        site.keep("delta", found["new_state"])
+        return [found["output"].flatten(1)]
+    outputs = []
+    for at in range(len(convolved)):
+        row = {name: value[at : at + 1] for name, value in values.items()}
+        found = _call(site, "step")(**row, **fixed, state=state)
+        state = found["new_state"]
+        outputs.append(found["output"].flatten(1))
     site.keep("delta", state)
     return [torch.cat(outputs)]
 
@@ -181,7 +214,8 @@ def _own_scan(
 def gated_norm(site: Site, read: Tensor, mixed: Tensor) -> list[Tensor]:
     """Normalise what a delta net reads, each head by itself, and gate it."""
     (module,) = site.modules
-    z = _split(site.subject.module("linear_attn", site.layer), mixed)[3]
+    net = site.subject.module(site.at.rpartition(".")[0], site.layer)
+    z = _split(net, mixed)[3] if _is_mixed(net) else mixed
     size = module.weight.numel()
     rows, gates = read.reshape(-1, size), z.reshape(-1, size)
     if site.call is None:

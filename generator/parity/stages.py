@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from generator.parity.recipe import FIRST_NORM, Stage
@@ -118,6 +119,20 @@ DEEPSEEK_MOE = (
 # DeepSeek: keys and values are made of a latent
 COMPRESSION = "query, key and value compression"
 Q_A, KV_A = "self_attn.q_a_proj", "self_attn.kv_a_proj_with_mqa"
+LATENT_NORM = Stage(
+    "kv_a_norm",
+    "latent_norm",
+    "kv_a",
+    "c",
+    "self_attn.kv_a_layernorm",
+    "norm of the latent",
+)
+KV_B = Stage(
+    "kv_b", "linear", "c", "kv", "self_attn.kv_b_proj", "key and value projection"
+)
+LATENT_ATTENTION = Stage(
+    "attention", "latent_attention", "q q_r kv k_r c", "a", "attention", "attention"
+)
 LATENT_MIXER = (
     INPUT,
     Stage("compressed", "linear", "x", "q_a kv_a", f"{Q_A} {KV_A}", COMPRESSION),
@@ -130,28 +145,24 @@ LATENT_MIXER = (
         "norm of the query",
     ),
     Stage("q_b", "linear", "q_an", "q", "self_attn.q_b_proj", "query projection"),
-    Stage(
-        "kv_a_norm",
-        "latent_norm",
-        "kv_a",
-        "c",
-        "self_attn.kv_a_layernorm",
-        "norm of the latent",
-    ),
+    LATENT_NORM,
     Stage("rope", "latent_rope", "q kv_a", "q_r k_r", "rope", "RoPE"),
-    Stage(
-        "kv_b", "linear", "c", "kv", "self_attn.kv_b_proj", "key and value projection"
-    ),
-    Stage(
-        "attention",
-        "latent_attention",
-        "q q_r kv k_r c",
-        "a",
-        "attention",
-        "attention",
-    ),
+    KV_B,
+    LATENT_ATTENTION,
     OUT,
 )
+# transformers gives these norms no eps of the config: they have 1e-6, engines the config's
+NARROW_LATENT_NORM = replace(LATENT_NORM, needs="=rmsnorm_eps_1em6_h{kv_lora_rank}")
+NARROW = {
+    "q_a_norm": "=rmsnorm_eps_1em6_h{q_lora_rank}",
+    "kv_a_norm": NARROW_LATENT_NORM.needs,
+}
+
+
+def narrow(mixer: Iterable[Stage]) -> tuple[Stage, ...]:
+    """Return a mixer whose norms of latents have an eps of 1e-6."""
+    return tuple(replace(of, needs=NARROW.get(of.name, of.needs)) for of in mixer)
+
 
 # DeepSeek-V3.2: an indexer chooses keys, of which short sequences have too few to choose
 INDEXED_MIXER = (

@@ -17,7 +17,8 @@ from generator.parity.recipe import Family
 from generator.parity.senses import Senses
 
 Tensor = torch.Tensor
-_ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router")
+_ENDINGS = ("", "_interleave")
+_ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router", "mixer.gate")
 """Where transformers' layers have routers."""
 
 
@@ -90,7 +91,9 @@ class ParityModel:
     @property
     def pairs_neighbours(self) -> bool:
         """Return whether RoPE turns a dimension with its neighbour."""
-        return bool(getattr(self.config, "rope_interleave", False))
+        # GLM-5's code has no other way
+        has = [hasattr(self.modeling, f"apply_rotary_pos_emb{s}") for s in _ENDINGS]
+        return has == [False, True] or getattr(self.config, "rope_interleave", False)
 
     def rope_cache(self, layer: int) -> Tensor:
         """Return cosines and sines of all positions: float32 [positions, rotary_dim]."""
@@ -103,7 +106,7 @@ class ParityModel:
         if key not in self._ropes:
             half = (rotary.inv_freq if own is None else own).numel()
             positions = torch.arange(self.config.max_position_embeddings)[None]
-            if self.axes is not None:
+            if self.axes is not None or hasattr(rotary, "mrope_section"):
                 positions = positions.expand(3, 1, -1)
             more = (kind,) if own is not None else ()
             pair = rotary(torch.zeros(1, dtype=torch.float32), positions, *more)

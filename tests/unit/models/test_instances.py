@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -34,6 +35,7 @@ DEPLOYMENTS = (
 )
 
 
+NUMBER = re.compile(r"\d+(\.\d+)?(e-?\d+)?")
 PLACED = [name for name in names() if not is_refused(name)]
 
 
@@ -119,3 +121,15 @@ def test_an_unknown_kind_of_a_family_is_not_made():
         ("trtllm_fp8_per_tensor_scale_moe_topk1_e2_h256_i256", "moe"),
     ):
         assert instance(llama, Deployment(), Need("", op_type, name)) is None
+
+
+def test_names_that_differ_in_a_word_are_not_made_of_one_text() -> None:
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for model in PLACED:
+        config = load(model)
+        for need in needs(config, Deployment()):
+            if (spec := instance(config, Deployment(), need)) is not None:
+                key = spec.op_type, NUMBER.sub("#", spec.reference)
+                kinds.setdefault(key, set()).add(NUMBER.sub("#", need.name))
+    assert len(kinds) > 40
+    assert [of for of in kinds.values() if len(of) > 1] == []

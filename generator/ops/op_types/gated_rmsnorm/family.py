@@ -41,10 +41,12 @@ def specs() -> tuple[Spec, ...]:
 
 def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
-) -> Spec:
-    """Return the definition of a name for a model."""
+) -> Spec | None:
+    """Return the definition of a name for a model, None for another gate than silu."""
     kernel = "gated_group_rmsnorm" if "ng" in sizes else "gated_rmsnorm"
     word = name.partition("_h")[0].removeprefix(kernel)
+    if word and not word.startswith("_eps_"):
+        return None
     groups, eps = sizes.get("ng", 0), constants["eps"]
     return norm_spec(GatedNorm(sizes["h"], (model,), eps, groups, word=word))
 
