@@ -31,7 +31,7 @@ def whole_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]
     Keys of padding stand at the end, and are left out.
     """
     (module,) = site.modules
-    dim = _length(module)
+    dim = length_of(module)
     query, key, value = (part.reshape(len(part), -1, dim) for part in (q, k, v))
     seen = site.subject.senses.seen or len(key)
     key, value = key[:seen], value[:seen]
@@ -72,7 +72,7 @@ def biased_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor
     else:
         hidden = at[None] > site.positions[:, None]
     mask = torch.zeros(hidden.shape, dtype=q.dtype).masked_fill(hidden, lowest)
-    dim = _length(module)
+    dim = length_of(module)
     heads = (p.reshape(len(p), -1, dim).transpose(0, 1)[None] for p in (q, k, v))
     attended = site.subject.attend(
         module, *heads, mask[None, None], scaling=module.scaling, position_bias=bias
@@ -80,7 +80,7 @@ def biased_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor
     return [attended[0].flatten(1)]
 
 
-def _length(module: Any) -> int:
+def length_of(module: Any) -> int:
     """Return the length of a head."""
     length = getattr(module, "head_dim", None) or module.key_value_proj_dim
     return int(length)

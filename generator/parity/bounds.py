@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 
 Tensor = torch.Tensor
+Found = dict[str, Any]
 
 STAGE_FLOAT32 = 1e-12
 """NMSE of a stage in float32. One rounding costs u² = 2^-48 = 3.6e-15; references and
@@ -48,6 +49,13 @@ ROUNDINGS: Mapping[str, int] = {
     "join_add": 1,
     "speech_embedding": 6,
     "add_places": 1,
+    "tile_places": 3,
+    "tile_places_behind": 1,
+    "padded_rows": 1,
+    "padded_attention": 4,
+    "gathered": 1,
+    "gated_add": 2,
+    "unchanged": 1,
     "whole_attention": 4,
     "biased_attention": 7,
     "scaled_experts": 10,
@@ -155,3 +163,51 @@ def chain_bound(kinds: Iterable[str], *, is_cached: bool) -> float:
     """
     counted = {kind for kind in kinds if is_cached or kind != "latent_attention"}
     return max(stage_bound(kind, torch.float32) for kind in counted)
+
+
+def steady(count: int, *choices: dict[int, Tensor]) -> Tensor:
+    """Return which of `count` tokens went to the same experts on all sides.
+
+    A choice between two experts that are all but equal flips by rounding, and another
+    expert computes something else: such a token says nothing about a kernel.
+    """
+    kept = torch.ones(count, dtype=torch.bool)
+    for layer in choices[0]:
+        first, *others = (side[layer] for side in choices)
+        for other in others:
+            kept &= (first == other).all(dim=1)
+    return kept
+
+
+def judged(error: float, bound: float) -> Found:
+    """Return an error with its verdict."""
+    return {"nmse": error, "bound": bound, "passed": error <= bound}
+
+
+def ratio(actual: Tensor, own: Tensor, truth: Tensor, rows: Tensor) -> Found:
+    """Judge an error in bfloat16 by transformers' own, both against float32.
+
+    Only `rows` count; where there are none, nothing is judged.
+    """
+    if not bool(rows.any()):
+        return {"nmse": 0.0, "bound": SHARED, "passed": None, "judged": 0}
+    measure = measure_of(rows)
+    error, theirs = (measure(side[rows], truth[rows]) for side in (actual, own))
+    ratio = error / theirs if theirs else (0.0 if error == 0 else math.inf)
+    return {
+        "nmse": error,
+        "own": theirs,
+        "ratio": ratio,
+        "bound": SHARED,
+        "passed": ratio <= SHARED,
+        "judged": int(rows.sum()),
+    }
+
+
+def measure_of(rows: Tensor) -> Callable[[Tensor, Tensor], float]:
+    """Return what an error is: where rows are left out, that of the median row.
+
+    Attention and states carry what a token that flipped has into others.
+    """
+    is_whole = bool(rows.all()) or not bool(rows.any())
+    return nmse if is_whole else median_row

@@ -141,10 +141,12 @@ class Capture:
 
     def _rows(self, value: Tensor) -> Tensor:
         """Return a value as a matrix of one row a token."""
+        if value.dim() > 2 and set(value.shape[:-2]) == {1}:
+            return value.reshape(value.shape[-2:])
         if value.dim() == 4 and value.shape[1] != self.length:
             value = value.transpose(1, 2)
         # what cross-attention reads has rows of its own
-        is_one = value.dim() == 3 and value.shape[0] == 1
+        is_one = value.dim() > 2 and value.shape[0] == 1
         return value.reshape(value.shape[1] if is_one else self.length, -1)
 
 

@@ -178,7 +178,7 @@ class Chain:
             h = self.layer(layer, values["h"], positions, decoding, handed)
             stream.append(h)
             values |= {"h": h, f"h{layer}": h}
-            for stage in self.family.joins[layer : layer + 1]:
+            for stage in self.family.joined(layer):
                 values |= self.run(stage, None, values, positions)
         for stage in self.family.final:
             values |= self.run(stage, None, values, positions)
@@ -199,10 +199,7 @@ class Chain:
     def begins(self) -> tuple[dict[str, Tensor], Tensor]:
         """Return what a tower begins with, and the positions of its rows."""
         senses = self.subject.senses
-        rows = len(senses.input)
-        if senses.kind == "speech":
-            rows = senses.input.shape[1] // 2
-        return {self.family.embed.reads: senses.input}, torch.arange(rows)
+        return {self.family.embed.reads: senses.input}, torch.arange(senses.rows)
 
 
 def truths(stage: Stage, layer: int | None, seen: Capture) -> dict[str, Tensor]:

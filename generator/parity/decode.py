@@ -6,9 +6,9 @@ import math
 
 import torch
 
-from generator.parity.bounds import SHARED, nmse
+from generator.parity.bounds import SHARED, judged, nmse, ratio, steady
 from generator.parity.chain import Decoding
-from generator.parity.levels import DtypeRun, Found, judged, order, ratio, steady
+from generator.parity.levels import DtypeRun, Found, order
 
 Tensor = torch.Tensor
 PROMPT = 64

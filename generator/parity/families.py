@@ -29,6 +29,7 @@ from generator.parity.stages import (
     OSS_MOE,
     narrow,
 )
+from generator.parity.tiled import LLAMA_VISION
 from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_MOE, YARN
 from generator.parity.unmapped import UNMAPPED
 from generator.parity.vision import QWEN3_VL
@@ -121,6 +122,7 @@ FAMILIES: Mapping[str, Family] = {
     **LLAMAS,
     **UNMAPPED,
     "qwen3-vl": QWEN3_VL,
+    "llama-vision": LLAMA_VISION,
     "whisper": WHISPER,
     "t5": T5,
     "deepseek-v3.2": Family(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from generator.parity import multiples, recurrent
+from generator.parity import multiples, recurrent, tiles
 from generator.parity.attention import (
     attention,
     biased_attention,
@@ -344,6 +344,13 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "add_places": add_places,
     "whole_attention": whole_attention,
     "biased_attention": biased_attention,
+    "tile_places": tiles.tile_places,
+    "tile_places_behind": tiles.tile_places_behind,
+    "padded_rows": tiles.padded_rows,
+    "padded_attention": tiles.padded_attention,
+    "gathered": tiles.gathered,
+    "gated_add": tiles.gated_add,
+    "unchanged": tiles.unchanged,
     "unit_norm": unit_norm,
     "temperature": temperature,
     "scaled_experts": scaled_experts,

@@ -18,9 +18,12 @@ from generator.parity.bounds import (
     SHARED,
     chain_bound,
     depth_bound,
-    median_row,
+    judged,
+    measure_of,
     nmse,
+    ratio,
     stage_bound,
+    steady,
     worst_elements,
     worst_row,
 )
@@ -116,8 +119,10 @@ def _stages(
                 return found
             found += _roles(run, one, layer, values, at)
         behind[f"h{layer}"] = behind["h"] = seen.values(".", layer)[0]
-        for one in family.joins[layer : layer + 1]:
-            found.append(_stage(run, one, None, {**handed, **behind}, seen, at))
+        joining = {**handed, **behind}
+        for one in family.joined(layer):
+            found.append(_stage(run, one, None, joining, seen, at))
+            joining |= truths(one, None, seen)
     final, values = family.final, {**handed, **behind}
     if not run.own.is_tower:
         values["h"] = seen.values(final[0].at + "<", None)[0]
@@ -290,52 +295,13 @@ def _replayed(
     """Return what a layer of transformers makes of an input, and its experts."""
     arguments = dict(seen.arguments[index])
     args = arguments.pop("args")
-    named = arguments.pop("hidden_states", None)
-    shape = (named if named is not None else args[0]).shape
+    names = ("hidden_states", "hidden_state")
+    named = [arguments.pop(name) for name in names if name in arguments]
+    shape = [*named, *args][0].shape
     with subject.attending(), subject.choosing() as chosen:
         returned = subject.layers[index](h.reshape(shape), *args[1:], **arguments)
     first = returned[0] if isinstance(returned, tuple) else returned
     return first.reshape(len(h), -1), chosen
-
-
-def steady(count: int, *choices: dict[int, Tensor]) -> Tensor:
-    """Return which of `count` tokens went to the same experts on all sides.
-
-    A choice between two experts that are all but equal flips by rounding, and another
-    expert computes something else: such a token says nothing about a kernel.
-    """
-    kept = torch.ones(count, dtype=torch.bool)
-    for layer in choices[0]:
-        first, *others = (side[layer] for side in choices)
-        for other in others:
-            kept &= (first == other).all(dim=1)
-    return kept
-
-
-def judged(error: float, bound: float) -> Found:
-    """Return an error with its verdict."""
-    return {"nmse": error, "bound": bound, "passed": error <= bound}
-
-
-def ratio(actual: Tensor, own: Tensor, truth: Tensor, rows: Tensor) -> Found:
-    """Judge an error in bfloat16 by transformers' own, both against float32.
-
-    Only `rows` count; where there are none, nothing is judged. Where some are left out
-    the median row counts: attention carries what a token that flipped has into others.
-    """
-    if not bool(rows.any()):
-        return {"nmse": 0.0, "bound": SHARED, "passed": None, "judged": 0}
-    measure = nmse if bool(rows.all()) else median_row
-    error, theirs = (measure(side[rows], truth[rows]) for side in (actual, own))
-    ratio = error / theirs if theirs else (0.0 if error == 0 else math.inf)
-    return {
-        "nmse": error,
-        "own": theirs,
-        "ratio": ratio,
-        "bound": SHARED,
-        "passed": ratio <= SHARED,
-        "judged": int(rows.sum()),
-    }
 
 
 def forward(run: DtypeRun) -> Found:
@@ -348,11 +314,12 @@ def forward(run: DtypeRun) -> Found:
     theirs = own.logits
     rows = steady(len(logits), run.chain.chosen(), own.choices, truth.choices)
     found: Found = {"growth": [], "top1": _top1(logits, theirs)}
+    measure = measure_of(rows)
     for index, h in enumerate(stream):
         exact = truth.values(".", index)[0]
-        step: Found = {"layer": index, "nmse": nmse(h[rows], exact[rows])}
+        step: Found = {"layer": index, "nmse": measure(h[rows], exact[rows])}
         if not run.is_exact:
-            step["own"] = nmse(own.values(".", index)[0][rows], exact[rows])
+            step["own"] = measure(own.values(".", index)[0][rows], exact[rows])
         found["growth"].append(step)
     if run.is_exact:
         found |= judged(nmse(logits, expected), run.bound(len(stream)))

@@ -56,9 +56,9 @@ class Family:
 
     Of models that take more than text: `tower` makes of what `senses` names (an image,
     speech, a source text) the values that its `final` stages write, for stages of the
-    text to read. `base` is the path of the module that has the layers, `layers` its list
+    text to read. `base` is the path of the module that has the layers, `layers` its lists
     of them, and `auto` is transformers' class. `entry` stands behind the embedding,
-    `joins` behind the first layers, one each. `published` are figures of a model that
+    `joins` behind the first layers, some for each. `published` are figures of a model that
     comes without a config here: stages name their definitions by them, behind a `=`.
     `around` are figures of the config around that of the text.
     """
@@ -80,8 +80,12 @@ class Family:
     around: Mapping[str, Any] = field(default_factory=dict)
     senses: str = ""
     entry: tuple[Stage, ...] = ()
-    joins: tuple[Stage, ...] = ()
+    joins: tuple[tuple[Stage, ...], ...] = ()
     tower: Family | None = None
+
+    def joined(self, layer: int) -> tuple[Stage, ...]:
+        """Return the stages that stand behind a layer."""
+        return self.joins[layer] if layer < len(self.joins) else ()
 
 
 def stages(family: Family) -> list[tuple[str, Stage]]:
@@ -89,7 +93,8 @@ def stages(family: Family) -> list[tuple[str, Stage]]:
     found = [("", family.embed)]
     found += [(kind, stage) for kind, mixer in family.mixers.items() for stage in mixer]
     found += [("", stage) for feed in family.feeds.values() for stage in feed]
-    ends = (*family.entry, *family.joins, *family.final)
+    joins = (stage for behind in family.joins for stage in behind)
+    ends = (*family.entry, *joins, *family.final)
     found += [("", stage) for stage in ends]
     return found + (stages(family.tower) if family.tower else [])
 
@@ -104,7 +109,8 @@ def from_plain(value: Mapping[str, Any]) -> Family:
     }
     made["untrained"] = tuple(value["untrained"])
     made["embed"] = Stage(**value["embed"])
-    for part in ("entry", "joins", "final"):
+    for part in ("entry", "final"):
         made[part] = tuple(Stage(**one) for one in value[part])
+    made["joins"] = tuple(tuple(Stage(**s) for s in of) for of in value["joins"])
     made["tower"] = from_plain(value["tower"]) if value["tower"] else None
     return Family(**{**value, **made})

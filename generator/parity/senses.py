@@ -11,6 +11,8 @@ IMAGE_AT = 4
 """Tokens before an image."""
 _GRID = (1, 8, 6)
 """Patches of an image: frames, rows and columns."""
+ASPECT = 1
+"""The number of an image of one tile."""
 _SOURCE, _PADDED = 40, 7
 """Tokens of a source text, and how many of them are padding, at its end."""
 
@@ -40,10 +42,26 @@ class Senses:
         highest = self.config.vocab_size
         return torch.randint(highest, (_SOURCE,), generator=self.generator)
 
+    def _tiles(self) -> Tensor:
+        vision = self.config.vision_config
+        patches = (vision.image_size // vision.patch_size) ** 2
+        return self._noise(patches, vision.num_channels * vision.patch_size**2)
+
     def _noise(self, *shape: int) -> Tensor:
         noise = torch.randn(shape, generator=self.generator)
         # both models get the same values
         return noise.bfloat16().to(self.model.dtype)
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows a tower's layers have."""
+        if self.kind == "speech":
+            # one of two convolutions leaves out every second
+            return int(self.input.shape[1] // 2)
+        if self.kind == "tiles":
+            # with one for the class, in multiples of 8
+            return -(-(len(self.input) + 1) // 8) * 8
+        return len(self.input)
 
     @property
     def seen(self) -> int:
@@ -80,6 +98,14 @@ class Senses:
                 "image_grid_thw": torch.tensor([_GRID]),
                 "mm_token_type_ids": (text == self.config.image_token_id).int(),
             }
+        if self.kind == "tiles":
+            return {
+                "input_ids": text,
+                "pixel_values": self._tile(),
+                "aspect_ratio_ids": torch.tensor([[ASPECT]]),
+                "aspect_ratio_mask": torch.ones(1, 1, 1, dtype=torch.long),
+                "cross_attention_mask": torch.ones(1, len(tokens), 1, 1),
+            }
         if self.kind == "speech":
             return {"input_features": noise[None], "decoder_input_ids": text}
         if self.kind == "source":
@@ -91,6 +117,15 @@ class Senses:
                 "decoder_input_ids": text,
             }
         return {"input_ids": text}
+
+    def _tile(self) -> Tensor:
+        """Return the patches as an image: [1, 1, 1, channels, rows, columns]."""
+        vision = self.config.vision_config
+        size, channels = vision.patch_size, vision.num_channels
+        side = vision.image_size // size
+        patches = self.input.view(side, side, channels, size, size)
+        whole = (1, 1, 1, channels, vision.image_size, vision.image_size)
+        return patches.permute(2, 0, 3, 1, 4).reshape(whole)
 
     def axes(self, count: int) -> Tensor:
         """Return the positions of `count` tokens in time, height and width: [3, count]."""

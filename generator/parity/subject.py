@@ -17,6 +17,8 @@ from generator.parity.recipe import Family
 from generator.parity.senses import Senses
 
 Tensor = torch.Tensor
+_GATED = {"gate_attn": "gated", "cross_attn": "cross"}
+"""What layers of Llama 3.2 Vision have, and of which type they are then."""
 _ENDINGS = ("", "_interleave")
 _ROUTERS = ("mlp.gate", "mlp.router", "feed_forward.router", "mixer.gate")
 """Where transformers' layers have routers."""
@@ -39,7 +41,8 @@ class ParityModel:
         prefix = str(model.base_model_prefix)
         path = family.base or (prefix if hasattr(model, prefix) else "model")
         self.base: Any = model.get_submodule(path)
-        self.layers: list[Any] = list(getattr(self.base, family.layers))
+        lists = (self.base.get_submodule(of) for of in family.layers.split())
+        self.layers: list[Any] = [layer for of in lists for layer in of]
         self.is_tower = senses is not None
         self.seed = seed
         self.senses: Senses = senses or Senses(family.senses, model, seed)
@@ -56,8 +59,9 @@ class ParityModel:
 
     def kind(self, layer: int) -> str:
         """Return the type of a layer as the config has it, empty where it has none."""
-        if self.is_tower:
-            return ""
+        has = (of for name, of in _GATED.items() if hasattr(self.layers[layer], name))
+        if self.is_tower or "cross" in self.family.mixers:
+            return next(has, "")
         turned = getattr(self.config, "no_rope_layers", None)
         if turned and not turned[layer] and "unturned" in self.family.mixers:
             return "unturned"
@@ -171,10 +175,7 @@ class ParityModel:
 
         With gradients these values get theirs as well, once the loss is derived.
         """
-        entering = self.senses.input
-        rows = len(entering) if self.is_tower else len(tokens)
-        if self.senses.kind == "speech" and self.is_tower:
-            rows = entering.shape[1] // 2
+        rows = self.senses.rows if self.is_tower else len(tokens)
         found = Capture(rows, self, with_gradients=with_gradients)
         with torch.set_grad_enabled(with_gradients), ExitStack() as stack:
             for path, module in self.model.named_modules():

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from generator.parity.bounds import SHARED, nmse
+from generator.parity.bounds import SHARED, judged, nmse
 from generator.parity.chain import Chain
 from generator.parity.gradients import backward
-from generator.parity.levels import DtypeRun, Found, judged, order
+from generator.parity.levels import DtypeRun, Found, order
 from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor

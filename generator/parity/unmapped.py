@@ -48,7 +48,8 @@ _BROAD_EPS = {
 }
 
 
-def _named(stages: Iterable[Stage], **others: str) -> tuple[Stage, ...]:
+def named(stages: Iterable[Stage], **others: str) -> tuple[Stage, ...]:
+    """Return stages that name their definitions, by figures of the model."""
     names = {**_NAMES, **others}
     return tuple(
         replace(stage, needs=f"={names[stage.name]}" if stage.name in names else "")
@@ -56,7 +57,7 @@ def _named(stages: Iterable[Stage], **others: str) -> tuple[Stage, ...]:
     )
 
 
-def _figures(kind: str, **figures: float | str) -> dict[str, object]:
+def figures(kind: str, **figures: float | str) -> dict[str, object]:
     """Return published figures, with the sizes of fused products."""
     heads, kv = (int(figures[f"num_{of}_heads"]) for of in ("attention", "key_value"))
     dim = int(figures["head_dim"])
@@ -73,7 +74,7 @@ def _default(theta: float) -> dict[str, object]:
     return {"rope_parameters": {"rope_type": "default", "rope_theta": theta}}
 
 
-_EMBED = _named((EMBED,))[0]
+_EMBED = named((EMBED,))[0]
 _UNTURNED = (INPUT, QKV_FUSED, replace(ATTENTION, reads="q k v"), OUT)
 _PLAIN = {"pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
 
@@ -124,13 +125,13 @@ UNMAPPED: Mapping[str, Family] = {
     # every fourth layer has no RoPE
     "smollm3": Family(
         "smollm3-3b",
-        {"": _named(MIXER), "unturned": _named(_UNTURNED)},
-        {"dense": _named(MLP)},
+        {"": named(MIXER), "unturned": named(_UNTURNED)},
+        {"dense": named(MLP)},
         {**TINY, "no_rope_layers": [1, 0, 1]},
         {**_PLAIN, **_default(5e6)},
         embed=_EMBED,
-        final=_named(FINAL),
-        published=_figures(
+        final=named(FINAL),
+        published=figures(
             "smollm3",
             hidden_size=2048,
             intermediate_size=11008,
@@ -144,13 +145,13 @@ UNMAPPED: Mapping[str, Family] = {
     ),
     "seed-oss": Family(
         "seed-oss-36b",
-        {"": _named(MIXER)},
-        {"dense": _named(MLP)},
+        {"": named(MIXER)},
+        {"dense": named(MLP)},
         TINY,
         {**_PLAIN, **_default(1e7)},
         embed=_EMBED,
-        final=_named(FINAL),
-        published=_figures(
+        final=named(FINAL),
+        published=figures(
             "seed_oss",
             hidden_size=5120,
             intermediate_size=27648,
@@ -164,14 +165,14 @@ UNMAPPED: Mapping[str, Family] = {
     ),
     "olmo2": Family(
         "olmo-2-13b",
-        {"": _named(_OLMO_MIXER, **_ALL)},
-        {"dense": _named(_OLMO_MLP, **_ALL)},
+        {"": named(_OLMO_MIXER, **_ALL)},
+        {"dense": named(_OLMO_MLP, **_ALL)},
         {**TINY, "head_dim": 8},
         {**_PLAIN, **_default(5e5)},
         embed=_EMBED,
-        final=_named(FINAL),
+        final=named(FINAL),
         published={
-            **_figures(
+            **figures(
                 "olmo2",
                 hidden_size=5120,
                 intermediate_size=13824,
@@ -187,9 +188,9 @@ UNMAPPED: Mapping[str, Family] = {
     ),
     "arcee": Family(
         "afm-4.5b",
-        {"": _named(MIXER, **_BROAD_EPS)},
+        {"": named(MIXER, **_BROAD_EPS)},
         {
-            "dense": _named(
+            "dense": named(
                 _ARCEE_MLP,
                 **_BROAD_EPS,
                 act="relu2_i{intermediate_size}",
@@ -199,8 +200,8 @@ UNMAPPED: Mapping[str, Family] = {
         TINY,
         {**_PLAIN, **_default(1e4)},
         embed=_EMBED,
-        final=_named(FINAL, **_BROAD_EPS),
-        published=_figures(
+        final=named(FINAL, **_BROAD_EPS),
+        published=figures(
             "arcee",
             hidden_size=2560,
             intermediate_size=18432,
@@ -216,19 +217,19 @@ UNMAPPED: Mapping[str, Family] = {
     "hunyuan": Family(
         "hunyuan-7b",
         {
-            "": _named(
+            "": named(
                 _LATE_MIXER,
                 **_BROAD_EPS,
                 q_norm="rmsnorm_eps_1em5_h{head_dim}",
                 k_norm="rmsnorm_eps_1em5_h{head_dim}",
             )
         },
-        {"dense": _named(MLP, **_BROAD_EPS)},
+        {"dense": named(MLP, **_BROAD_EPS)},
         TINY,
         {**_PLAIN, **_default(1e4)},
         embed=_EMBED,
-        final=_named(FINAL, **_BROAD_EPS),
-        published=_figures(
+        final=named(FINAL, **_BROAD_EPS),
+        published=figures(
             "hunyuan_v1_dense",
             hidden_size=4096,
             intermediate_size=14336,

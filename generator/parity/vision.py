@@ -178,7 +178,7 @@ QWEN3_VL = Family(
     ),
     entry=(Stage("image_joins", "join", "t image", "h", truth=f"{_TEXT}.layers.0<"),),
     joins=(
-        Stage("deep0_joins", "join_add", "h deep0", "h", truth=f"{_TEXT}.layers.1<"),
+        (Stage("deep0_joins", "join_add", "h deep0", "h", truth=f"{_TEXT}.layers.1<"),),
     ),
     final=(replace(FINAL[0], at=f"{_TEXT}.norm"), FINAL[1]),
 )
