@@ -117,16 +117,15 @@ def _broken(name: str, one: ComparedModel) -> Iterator[str]:
 
 def _cell(level: str, values: Any) -> str:
     """Return the worst figure of a level: NMSE, or the ratio to transformers' own."""
-    if level == "train":
-        figures = [values["gradient"]]
-    elif level == "decode" and not values["pages"]:
+    if level == "decode" and not values["pages"]:
         return "no cache"
-    else:
-        entries: Sequence[Mapping[str, Any]] = {
-            "decode": lambda: values["pages"],
-            "forward": lambda: [values],
-        }.get(level, lambda: values)()
-        figures = [entry.get("ratio", entry.get("nmse")) for entry in entries]
+    entries: Sequence[Mapping[str, Any]] = values
+    if level in ("forward", "train"):
+        entries = [values]
+    elif level == "decode":
+        entries = values["pages"]
+    keys = ("gradient", "ratio", "nmse")
+    figures = [next(of[key] for key in keys if key in of) for of in entries]
     text = f"{max(figures):.1e}" if max(figures) < 1e-3 else f"{max(figures):.2f}"
     return f"FAILED, {text}" if any(failures(level, values)) else text
 

@@ -184,15 +184,15 @@ def judged(error: float, bound: float) -> Found:
     return {"nmse": error, "bound": bound, "passed": error <= bound}
 
 
-def ratio(actual: Tensor, own: Tensor, truth: Tensor, rows: Tensor) -> Found:
-    """Judge an error in bfloat16 by transformers' own, both against float32.
+def ratio(actual: Tensor, model: Tensor, truth: Tensor, rows: Tensor) -> Found:
+    """Judge an error in bfloat16 by that of transformers' model, both against float32.
 
     Only `rows` count; where there are none, nothing is judged.
     """
     if not bool(rows.any()):
         return {"nmse": 0.0, "bound": SHARED, "passed": None, "judged": 0}
     measure = measure_of(rows)
-    error, theirs = (measure(side[rows], truth[rows]) for side in (actual, own))
+    error, theirs = (measure(side[rows], truth[rows]) for side in (actual, model))
     ratio = error / theirs if theirs else (0.0 if error == 0 else math.inf)
     return {
         "nmse": error,

@@ -51,7 +51,8 @@ def backward(chain: Chain, theirs: ParityModel, tokens: Tensor) -> Iterator[Back
         if (
             (stage.kind == "add" and place != ".")
             or place.endswith(_UNSEEN)
-            or place == "logits"
+            # a choice of keys has no gradient
+            or place in ("logits", "keys")
         ):
             continue
         values = [v for one in place.split() for v in seen.values(one, layer)]

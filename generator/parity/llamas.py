@@ -55,6 +55,8 @@ _WINDOWED = {
     "sliding_window": 24,
     "layer_types": [_SLIDING, _FULL, _SLIDING],
 }
+# an embedding of padding gets no gradient
+_UNPADDED = {"pad_token_id": None}
 
 # Granite: embeddings, what layers add, and logits times numbers
 _TIMES = "the residual and a multiple of what a layer adds"
@@ -121,6 +123,7 @@ LLAMAS: Mapping[str, Family] = {
         dict.fromkeys((_SLIDING, _FULL), _behind(ALL_HEADS_NORMED)),
         {"dense": _MLP_BEHIND},
         {**_WINDOWED, "head_dim": 8},
+        _UNPADDED,
         final=_FINAL_BEHIND,
     ),
     # RoPE in layers with a window alone
@@ -151,6 +154,7 @@ LLAMAS: Mapping[str, Family] = {
                 "llama_4_scaling_beta": 0.1,
             },
         },
+        _UNPADDED,
     ),
     "qwen2-moe": Family(
         "qwen1.5-moe-a2.7b",

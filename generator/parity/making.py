@@ -66,7 +66,7 @@ def _made(
                 config, dtype=dtype, attn_implementation="eager"
             )
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split())[:300]
         raise Failure(f"transformers refuses the config: {said}") from error
     model.tie_weights()
     return model.eval().requires_grad_(False), config

@@ -41,7 +41,7 @@ class ParityModel:
         prefix = str(model.base_model_prefix)
         path = family.base or (prefix if hasattr(model, prefix) else "model")
         self.base: Any = model.get_submodule(path)
-        lists = (self.base.get_submodule(of) for of in family.layers.split())
+        lists: list[Any] = [*map(self.base.get_submodule, family.layers.split())]
         self.layers: list[Any] = [layer for of in lists for layer in of]
         self.is_tower = senses is not None
         self.seed = seed

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from generator.parity.bounds import SHARED, judged, nmse
+from generator.parity.bounds import SHARED, judged, nmse, steady
 from generator.parity.chain import Chain
 from generator.parity.gradients import backward
 from generator.parity.levels import DtypeRun, Found, order
@@ -56,13 +56,14 @@ def train(run: DtypeRun, steps: int) -> Found:
         for of in (theirs, ours, truth)
     ]
     losses: list[list[float]] = []
+    rows = _steady(run)
     trained = (
         (theirs, lambda: _by_transformers(theirs, run.tokens)),
         (ours, lambda: chain.forward(run.tokens)[0]),
         (truth, lambda: _by_transformers(truth, run.tokens)),
     )
     for step in range(1, steps + 1):
-        losses.append([_backward(of.model, by, run.tokens) for of, by in trained])
+        losses.append([_backward(of.model, by, run.tokens, rows) for of, by in trained])
         if step == 1:
             gradients = _gradients(run, theirs.model, ours.model, truth.model)
             found |= {**gradients, "why": found["why"] or gradients["why"]}
@@ -169,10 +170,22 @@ def _by_transformers(subject: ParityModel, tokens: Tensor) -> Tensor:
     return logits[0]
 
 
-def _backward(model: nn.Module, logits: Logits, tokens: Tensor) -> float:
-    """Make the gradients of the loss of the next token; return the loss."""
+def _steady(run: DtypeRun) -> Tensor:
+    """Return which tokens go to the same experts on all sides, where a next one is.
+
+    Of one that goes to another expert by rounding, the gradients are of other weights.
+    """
+    chosen = [side.routed_logits(run.tokens)[1] for side in (run.own, run.truth)]
+    run.chain.chosen()
+    run.chain.forward(run.tokens)
+    rows = steady(len(run.tokens), run.chain.chosen(), *chosen)[:-1]
+    return rows if bool(rows.any()) else torch.ones_like(rows)
+
+
+def _backward(model: nn.Module, logits: Logits, tokens: Tensor, rows: Tensor) -> float:
+    """Make the gradients of the loss of the tokens behind some rows; return the loss."""
     model.zero_grad()
-    loss = functional.cross_entropy(logits()[:-1].float(), tokens[1:])
+    loss = functional.cross_entropy(logits()[:-1][rows].float(), tokens[1:][rows])
     loss.backward()  # type: ignore[no-untyped-call]
     return float(loss.detach())
 

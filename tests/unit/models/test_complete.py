@@ -16,7 +16,6 @@ ONE_GPU = (
     "gemma-3-27b",
     "gpt-oss-120b",
     "gpt-oss-20b",
-    "granite-4.1-8b",
     "llama-3.1-8b",
     "llama-3.2-1b",
     "llama-3.2-3b",

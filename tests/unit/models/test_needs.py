@@ -185,9 +185,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     (
         "olmo-3-7b",
         {},
-        "add_h4096 rmsnorm_eps_1em6_h4096 gqa_paged_decode_h32_kv32_d128_ps64",
+        "residual_add_h4096 rmsnorm_eps_1em6_h4096 gqa_paged_decode_h32_kv32_d128_ps64",
     ),
-    ("exaone-4.0-32b", {"tp": 2}, "add_h5120 gqa_paged_decode_w4095_h20_kv4_d128_ps64"),
+    (
+        "exaone-4.0-32b",
+        {"tp": 2},
+        "residual_add_h5120 gqa_paged_decode_w4095_h20_kv4_d128_ps64",
+    ),
     (
         "glm-5",
         {"tp": 8, "ep": 8},

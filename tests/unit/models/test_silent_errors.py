@@ -351,3 +351,34 @@ def test_infinity_is_read_as_transformers_writes_it(tmp_path: Path, limit: str) 
     file.write_text(f'{{"time_step_limit": [0.0, {limit}]{figures}}}')
     assert read_config(file)
     assert named(load(str(file))) == named(config_of("", NEMOTRON_3))
+
+
+def test_latent_attention_without_rope_has_no_row_of_it() -> None:
+    assert "RoPE" not in named(load("kimi-linear-48b-a3b"))
+    assert "RoPE" in named(load("deepseek-v3"))
+
+
+def test_a_sum_that_no_norm_is_fused_with_has_its_family() -> None:
+    assert named(load("olmo-3-7b"))["the residual"] == {"residual_add_h4096"}
+
+
+def test_numbers_that_multiply_have_rows_and_unfuse_the_norm() -> None:
+    found = named(load("granite-4.1-8b"))
+    assert found["embeddings times a number"] == {"multiply_h4096"}
+    assert found["logits over a number"] == {"divide_v100352"}
+    assert "norms that add the residual" not in found
+    assert found["norms behind the residual"] == {"rmsnorm_eps_1em5_h4096"}
+    # of 1, which changes nothing, there are none
+    plain = dict.fromkeys(
+        ("embedding_multiplier", "residual_multiplier", "logits_scaling"), 1.0
+    )
+    found = named(with_figures("granite-4.1-8b", **plain))
+    assert not {"embeddings times a number", "logits over a number"} & found.keys()
+    assert "norms that add the residual" in found
+
+
+def test_a_gate_by_a_sigmoid_is_not_made_as_one_by_silu() -> None:
+    entries = covered(load("kimi-linear-48b-a3b"))
+    (entry,) = (e for e in entries if e.need.op_type == "gated_rmsnorm")
+    assert entry.need.name == "gated_rmsnorm_sigmoid_eps_1em5_h128"
+    assert entry.state is State.NO_FAMILY
