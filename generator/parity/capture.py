@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from generator.problems import Failure
-
-if TYPE_CHECKING:
-    from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
 FUNCTIONS = {
@@ -33,11 +30,16 @@ class Capture:
     """What modules were given and returned, as matrices of one row a token."""
 
     def __init__(
-        self, length: int, subject: ParityModel, *, with_gradients: bool = False
+        self,
+        length: int,
+        config: Any,
+        unpacked: Callable[[str, Tensor], list[Tensor]],
+        *,
+        with_gradients: bool = False,
     ) -> None:
         self.length = length
         self.with_gradients = with_gradients
-        self.subject = subject
+        self.config, self._unpacked = config, unpacked
         self.logits = torch.empty(0)
         self.given: dict[str, Any] = {}
         self.returned: dict[str, Any] = {}
@@ -94,7 +96,7 @@ class Capture:
 
     def gradients(self) -> Capture:
         """Return the gradients in the place of values; None where there is none."""
-        found = Capture(self.length, self.subject)
+        found = Capture(self.length, self.config, self._unpacked)
         found.prefixes = self.prefixes
         found.given = {path: _gradient(v) for path, v in self.given.items()}
         found.returned = {path: _gradient(v) for path, v in self.returned.items()}
@@ -111,7 +113,7 @@ class Capture:
             return [self.logits]
         if place == "keys":
             path = f"{self.prefixes[layer or 0]}.self_attn.indexer"
-            return [chosen_keys(self.returned[path][0], self.subject.config, 0)]
+            return [chosen_keys(self.returned[path][0], self.config, 0)]
         if place == "attention<":
             return [self._rows(v) for v in self.returned[f"{place}@{layer}"]]
         if place.rstrip(_DIGITS) in FUNCTIONS.values():
@@ -137,7 +139,7 @@ class Capture:
         if at:
             return [self._rows(whole[int(at)])]
         every = [self._rows(v) for v in whole if isinstance(v, Tensor)]
-        return self.subject.unpacked(place, every[0]) if len(every) == 1 else every
+        return self._unpacked(place, every[0]) if len(every) == 1 else every
 
     def _rows(self, value: Tensor) -> Tensor:
         """Return a value as a matrix of one row a token."""

@@ -176,7 +176,7 @@ class ParityModel:
         With gradients these values get theirs as well, once the loss is derived.
         """
         rows = self.senses.rows if self.is_tower else len(tokens)
-        found = Capture(rows, self, with_gradients=with_gradients)
+        found = Capture(rows, self.config, self.unpacked, with_gradients=with_gradients)
         with torch.set_grad_enabled(with_gradients), ExitStack() as stack:
             for path, module in self.model.named_modules():
                 hook = module.register_forward_hook(found.hook(path), with_kwargs=True)

@@ -9,9 +9,7 @@ import torch
 
 from generator.ops.row_relations import select
 from kernel_judge.comparison.tolerance import EXACT, Tolerance
-from kernel_judge.definition import Case, Definition
-from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.inputs.trial import Inputs
+from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
     Claim,
@@ -50,13 +48,7 @@ def _case(definition: Definition) -> RelatedCase:
     rows = (2, *[0] * (definition.axes["num_experts"] - 2), 1)
     masked = "masked_m" in definition.interface.inputs
     axes = {"max_m": 8} if masked else {"M": 2 * _BLOCK}
-    return RelatedCase("few-rows", "small", axes, {"rows": rows}, _few_rows)
-
-
-def _few_rows(definition: Definition, case: Case, stream: Stream) -> Inputs:
-    from generator.ops.op_types.grouped_gemm_fp8.op import make_inputs
-
-    return make_inputs(definition, case, stream)
+    return RelatedCase("few-rows", "small", axes, {"rows": rows})
 
 
 def _renumbered(subject: RelatedCalls) -> Iterator[Claim]:
