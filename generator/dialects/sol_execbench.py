@@ -36,18 +36,6 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_LANGUAGES = {
-    "pytorch": "python",
-    "triton": "triton",
-    "cute_dsl": "python",
-    "cutile": "python",
-    "cudnn_frontend": "python",
-    "cuda_cpp": "cuda",
-    "cutlass": "cpp",
-    "cudnn": "cpp",
-    "cublas": "cpp",
-}
-_BACK = {"python": "pytorch", "triton": "triton", "cuda": "cuda_cpp", "cpp": "cutlass"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 

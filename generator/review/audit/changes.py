@@ -13,8 +13,6 @@ from generator.review.audit.pull_request import (
     NotApplicable,
     adding,
     editing,
-    replacing,
-    together,
 )
 from generator.review.audit.subject import (
     EVIDENCE,
@@ -49,11 +47,6 @@ def sums(files: Files, made: AuditedDataset) -> None:
     names = [p for p in files if p.startswith(f"{TESTS}/") and p != SUMS]
     listed = {p.removeprefix(f"{TESTS}/"): sha256(files[p]).hexdigest() for p in names}
     files[SUMS] = format_sums(listed)
-
-
-def forged(old: str, new: str) -> Change:
-    """Return an edit of the rendered test, with the hash that fits."""
-    return together(replacing("{test}", old, new), sums)
 
 
 def add_third(files: Files, made: AuditedDataset) -> None:

@@ -10,8 +10,6 @@ import torch
 from generator.ops.op_types.page_append.names import ROWS
 from kernel_judge.definition import Definition
 
-Caches = dict[str, torch.Tensor]
-
 
 def cache_names(definition: Definition) -> list[str]:
     """Return the inputs that are caches, in their order."""
