@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import time
@@ -26,13 +25,12 @@ def received(channel: socket.socket, seconds: float) -> tuple[dict[str, Any], in
     """Return a frame and who sent it, as the kernel says, until a deadline."""
     until = time.monotonic() + seconds
     channel.settimeout(seconds)
-    # room for the sender alone: descriptors that come are closed
+    # room for the sender alone: descriptors that come are closed by the kernel, since
+    # one answer could bring as many as this process may have
     space = socket.CMSG_SPACE(_CREDENTIALS.size)
     first, came, _, _ = channel.recvmsg(1, space, socket.MSG_PEEK)
     if not first:
         raise EOFError
-    frame, files = receive(channel, until, _MOST_BYTES)
-    for file in files:
-        os.close(file)
+    frame, _ = receive(channel, until, _MOST_BYTES, descriptors=0)
     (_, _, data) = came[0]
     return frame, _CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0]

@@ -32,24 +32,32 @@ def send(channel: socket.socket, frame: Frame, files: Sequence[int] = ()) -> Non
 
 
 def receive(
-    channel: socket.socket, until: float | None = None, most: int = MOST_BYTES
+    channel: socket.socket,
+    until: float | None = None,
+    most: int = MOST_BYTES,
+    descriptors: int = 16,
 ) -> tuple[Frame, list[int]]:
     """Return the next frame of at most that many bytes, and its descriptors.
 
-    `until` is a time of the monotonic clock.
+    `until` is a time of the monotonic clock. Each part of a frame may bring so many
+    `descriptors`; with 0 the kernel closes what comes.
 
     Raises EOFError, Garbled, and TimeoutError where it is not whole by then.
     """
     files: list[int] = []
 
-    def exactly(count: int) -> bytes:
-        data = b""
+    def exactly(count: int) -> bytearray:
+        data = bytearray()
         while len(data) < count:
             if until is not None:
                 # never 0, which would not wait for what is there
                 channel.settimeout(max(until - time.monotonic(), 1e-3))
-            more, came, _, _ = socket.recv_fds(channel, count - len(data), 16)
-            files.extend(came)
+            left = count - len(data)
+            if descriptors:
+                more, came, _, _ = socket.recv_fds(channel, left, descriptors)
+                files.extend(came)
+            else:
+                more = channel.recv(left)
             if not more:
                 raise EOFError
             data += more

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 from tests.functional.clock_lies import LIES
 from tests.functional.hacks import BY_VALUES, Hack
+from tests.functional.hacks_of_corners import (
+    BY_ANSWERS,
+    BY_CALLS,
+    BY_ERRORS,
+)
 from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
+from tests.functional.hacks_of_objects import BY_OBJECTS
 from tests.functional.hacks_of_processes import BY_PROCESSES
 from tests.functional.hacks_of_state import BY_STATE
 from tests.functional.test_evaluate_bad_input import BAD
@@ -24,6 +30,10 @@ HACKS: tuple[Hack, ...] = (
     *BY_STATE,
     *BY_KERNEL,
     *BY_TENSORS,
+    *BY_OBJECTS,
+    *BY_ERRORS,
+    *BY_ANSWERS,
+    *BY_CALLS,
 )
 
 
@@ -68,6 +78,8 @@ KINDS = (
             "holes in the memory of its arguments",
             "pages of its arguments made unreadable",
             "storage that is gone",
+            "memory of a file that is cut off",
+            "the memory of its arguments cut off",
         ),
     ),
     Kind(
@@ -103,6 +115,8 @@ KINDS = (
             "a thread whose name is a state",
             "words that the kernel writes when a thread ends",
             "what the kernel does for a stopped process",
+            "a process that has its memory",
+            "a child whose end continues its parent",
         ),
     ),
     Kind(
@@ -125,6 +139,15 @@ KINDS = (
             "a bit that negates later",
             "hooks on an output that needs a gradient",
             "two outputs in one piece of memory",
+            "a wrapper that computes when it is read",
+            "a subclass that names itself torch.Tensor",
+            "a list that is another one each time",
+            "inside of a vmap that is never left",
+            "a functional tensor around zeros",
+            "zeros without memory",
+            "what runs when it is unpickled",
+            "a capsule",
+            "a number that prints as an answer",
         ),
     ),
     Kind(
@@ -144,6 +167,7 @@ KINDS = (
             "a function mode that answers for every tensor",
             "builtins that agree",
             "descriptors that it inherits",
+            "functions of the worker replaced where they are held",
         ),
     ),
     Kind(
@@ -172,6 +196,13 @@ KINDS = (
             "sixteen megabytes of brackets",
             "an integer of five thousand digits",
             "a child answers in its place",
+            "an answer that is no UTF-8",
+            "an answer in UTF-16, of other values",
+            "names that come twice",
+            "numbers that JSON has not",
+            "signals that write to the channel",
+            "descriptors with each byte of an answer",
+            "a channel that is read no more",
         ),
     ),
     Kind(
@@ -190,6 +221,21 @@ KINDS = (
             "too few parameters",
             "slower with every call",
             "its process replaced by another program",
+            "a list without an end",
+        ),
+    ),
+    Kind(
+        "errors that never end, or are something else",
+        "an error is one short line, made in the solution's process and on its time",
+        (
+            "an error whose text never ends",
+            "an error whose text is an error",
+            "an error of halves of characters and commands",
+            "an error with a name of two megabytes",
+            "an error of twenty thousand frames",
+            "an error in a line of a pipe",
+            "an error that says there is no memory",
+            "a dump of its threads that ends it",
         ),
     ),
     Kind(
@@ -207,6 +253,9 @@ KINDS = (
             "a heap of locked and of huge pages",
             "the slowest of processes",
             "slower because of the one before",
+            "modules and settings for what starts later",
+            "modules and settings of the one before",
+            "no room for what comes next",
         ),
     ),
     Kind(
@@ -222,6 +271,10 @@ KINDS = (
             "memory of the judge and of the keeper",
             "clocks set and slewed",
             "an own filter whose supervisor holds a call",
+            "the first process by another number",
+            "what the kernel keeps of the first process",
+            "before all others",
+            "calls of another table",
         ),
     ),
     Kind(

@@ -11,12 +11,18 @@ import pytest
 
 from tests.functional.audit_command import NORM, audit, dataset
 from tests.functional.hacks import BY_VALUES, PASSED, RIGHT, Hack
+from tests.functional.hacks_of_corners import (
+    BY_ANSWERS,
+    BY_CALLS,
+    BY_ERRORS,
+)
 from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
+from tests.functional.hacks_of_objects import BY_OBJECTS
 from tests.functional.hacks_of_processes import BY_PROCESSES
 from tests.functional.hacks_of_state import BY_STATE
 
-HACKS = (*BY_VALUES, *BY_PROCESSES, *BY_TENSORS)
-STATE = (*BY_STATE, *BY_KERNEL)
+HACKS = (*BY_VALUES, *BY_PROCESSES, *BY_TENSORS, *BY_OBJECTS, *BY_ERRORS)
+STATE = (*BY_STATE, *BY_KERNEL, *BY_ANSWERS, *BY_CALLS)
 HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
 
 

@@ -51,6 +51,9 @@ _OF_FIRST = (
 )
 """What limits or slows the process of their first argument: never the first of all."""
 
+_PRIORITIES = {"setpriority": os.PRIO_PROCESS, "ioprio_set": 1}
+"""Calls on a process, a group or a user: what their first argument is for a process."""
+
 _SHARED_ANONYMOUS = 0x21
 """Memory of no file: what of it is not mapped any more counts for nobody."""
 _SET_SIGNAL = 10  # F_SETSIG
@@ -100,10 +103,12 @@ def filter_of_calls(*, devices: bool) -> bytes:
         rules.append(("socketpair", [masked(1, _KIND, kind)]))
     for name, at in _SIGNAL_AT.items():
         rules.append((name, [masked(at, _INT, signal.SIGCONT)]))
-    rules += [(name, [seccomp.Arg(0, seccomp.EQ, 1)]) for name in _OF_FIRST]
+    # the kernel reads 32 bits of a process's number, whatever the others are
+    rules += [(name, [masked(0, _INT, 1)]) for name in _OF_FIRST]
     # of one process, which is not the first; a group or a user has the first as well
-    rules.append(("setpriority", [seccomp.Arg(0, seccomp.NE, os.PRIO_PROCESS)]))
-    rules.append(("setpriority", [seccomp.Arg(1, seccomp.EQ, 1)]))
+    for name, of_one in _PRIORITIES.items():
+        rules.append((name, [seccomp.Arg(0, seccomp.NE, of_one)]))
+        rules.append((name, [masked(1, _INT, 1)]))
     rules.append(("fcntl", [masked(1, _INT, _SET_SIGNAL)]))
     if not devices:
         flags = masked(3, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)
