@@ -91,6 +91,7 @@ ANY_NUMBER = {
     ("logits", "output_counts"),
     ("moe_align", "topk_ids"),
     ("linear_cross_entropy", "labels"),
+    ("lora", "slots"),
 }
 
 
