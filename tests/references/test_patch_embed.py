@@ -1,0 +1,403 @@
+"""Reference tests of op_type patch_embed.
+
+Rendered: don't edit. `gen-tests --op-type patch_embed` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- PyTorch's CUDA kernel, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.patch_embed.relations import patch_relations
+from generator.running.harness import (
+    GroundTruthsAgree,
+    MatchesPyTorch,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+)
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.memory import shape_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.subject import Kernel, Op
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.patch_embed.relations
+
+_SUMS = (
+    "float32 sums of at most 768 products, of about 1 in all, are off by 3e-6 where they "
+    "cancel"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=6e-6, nmse=1.6e-5),
+        f"one rounding to bfloat16: half an ulp is 2^-8 of a value at most; {_SUMS}",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=3e-5, nmse=1.6e-5),
+        "both sides round nearly the same float32 value once: to neighbours at most, 2^-7 "
+        f"apart; {_SUMS}, and tensor cores cut off instead of rounding",
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one image, several, and images whose pixels are all alike but one."""
+    return [
+        Case("one-image", "small", {"batch_size": 1}),
+        Case("three-images", "small", {"batch_size": 3}),
+        Case("bright-pixel", "small", {"batch_size": 2}, {"bright": True}),
+        Case("batch", "medium", {"batch_size": 5}),
+        Case("past-limits", LIMITS, {"batch_size": 67}),
+        Case("many-images", "large", {"batch_size": 64}),
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return bfloat16 images and weights of which products are about 1, and a bias."""
+    lengths = {**definition.axes, **case.axes}
+    specs = definition.interface.input_specs
+    shapes = {name: shape_of(spec, lengths) for name, spec in specs.items()}
+    images = stream.child("images").values(shapes["images"])
+    if case.params.get("bright"):
+        images *= 2.0**-6
+        images[:, 1, 1] = 20.0
+    weight = stream.child("weight").values(
+        shapes["weight"], 1.0 / math.sqrt(math.prod(shapes["weight"][1:]))
+    )
+    inputs = {"images": images.to(torch.bfloat16), "weight": weight.to(torch.bfloat16)}
+    if "bias" in shapes:
+        bias = stream.child("bias").values(shapes["bias"])
+        inputs["bias"] = bias.to(torch.bfloat16)
+    return inputs
+
+
+def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
+    """Return the rows, float64 [batch_size, num_patches, hidden_size], pixel by pixel."""
+    size = definition.axes["patch_size"]
+    side = definition.axes["image_size"] // size
+    pixels, weight = inputs["images"].double(), inputs["weight"].double()
+    if _channels_last(definition):
+        pixels = pixels.movedim(3, 1)
+    rows: torch.Tensor = pixels.new_zeros(len(pixels), side, side, weight.shape[0])
+    for y in range(size):
+        for x in range(size):
+            each = pixels[:, :, y::size, x::size][:, :, :side, :side]
+            rows += torch.einsum("bcyx,hc->byxh", each, weight[:, :, y, x])
+    if "bias" in inputs:
+        rows += inputs["bias"].double()
+    return rows.flatten(1, 2)
+
+
+def _channels_last(definition: Definition) -> bool:
+    return (definition.interface.input_specs["images"].shape or ())[-1] == "channels"
+
+
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return PyTorch's convolution, cuDNN's on CUDA."""
+    return (Backend("conv2d"),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the patches of a convolution; channels that lie last are viewed as first."""
+    images = inputs["images"]
+    if _channels_last(definition):
+        images = images.permute(0, 3, 1, 2)
+    stride = definition.axes["patch_size"]
+    rows = torch.nn.functional.conv2d(
+        images, inputs["weight"], inputs.get("bias"), stride=stride
+    )
+    return rows.flatten(2).transpose(1, 2)
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=patch_relations,
+    tolerances=TOLERANCES,
+    kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
+)
+
+
+# ---- the interfaces
+
+INTERFACE_PATCH_EMBED_BIAS = Interface(
+    inputs={
+        "images": "bfloat16[batch_size, channels, image_size, image_size]",
+        "weight": "bfloat16[hidden_size, channels, patch_size, patch_size]",
+        "bias": "bfloat16[hidden_size]",
+    },
+    outputs={"output": "bfloat16[batch_size, num_patches, hidden_size]"},
+    constraints=("num_patches == (image_size // patch_size) ** 2",),
+)
+INTERFACE_PATCH_EMBED_BIAS_CHANNELS_LAST = INTERFACE_PATCH_EMBED_BIAS.but(
+    inputs={"images": "bfloat16[batch_size, image_size, image_size, channels]"},
+)
+INTERFACE_PATCH_EMBED = INTERFACE_PATCH_EMBED_BIAS.but(
+    without=("bias",),
+)
+INTERFACE_PATCH_EMBED_CHANNELS_LAST = INTERFACE_PATCH_EMBED_BIAS_CHANNELS_LAST.but(
+    without=("bias",),
+)
+
+# ---- the tests
+
+
+class PatchEmbedTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
+    """What the tests of patch_embed share."""
+
+    op_type = "patch_embed"
+    sizes = ("small", "medium")
+    op = OP
+
+
+# fmt: off
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) both sides round nearly the same float32 value once.
+
+
+# In float32, rounded once to bfloat16.
+# Tolerances:
+#   output  source   rtol   atol   NMSE     reason
+#   output  oracle   0.004  6e-06  1.6e-05  (1)
+#   output  pytorch  0.008  3e-05  1.6e-05  (2)
+def reference_patch_embed_bias():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        size = weight.shape[-1]
+        side = images.shape[2] // size
+        pixels = images[:, :, : side * size, : side * size].float()
+        # batch, channels, patch row, row in it, patch column, column in it
+        cut = pixels.reshape(*pixels.shape[:2], side, size, side, size)
+        patches = cut.permute(0, 2, 4, 1, 3, 5).reshape(len(images), side * side, -1)
+        rows = patches @ weight.flatten(1).float().T
+        rows = rows + bias.float()
+        return rows.to(images.dtype)
+
+    return run
+
+
+class PatchEmbedBiasBase(PatchEmbedTests):
+    reference = staticmethod(reference_patch_embed_bias)
+    interface = INTERFACE_PATCH_EMBED_BIAS
+
+# The next 2: Patches of 2 by 2 pixels, channels first, times a weight, plus a bias: a
+# row for each patch, row by row of the image.
+class TestPatchEmbedBiasC16S128P2H2432(PatchEmbedBiasBase):
+    name = "patch_embed_bias_c16_s128_p2_h2432"  # model:stable-diffusion-3.5-large
+    axes = {
+        "channels": 16,
+        "image_size": 128,
+        "patch_size": 2,
+        "num_patches": 4096,
+        "hidden_size": 2432,
+    }
+    sha256 = "5797e6902c3a4d8e40c3d73402b867989836bf155433148cea75c80e18ae5fe0"
+
+class TestPatchEmbedBiasC4S128P2H1152(PatchEmbedBiasBase):
+    name = "patch_embed_bias_c4_s128_p2_h1152"  # model:pixart-sigma-xl
+    axes = {
+        "channels": 4,
+        "image_size": 128,
+        "patch_size": 2,
+        "num_patches": 4096,
+        "hidden_size": 1152,
+    }
+    sha256 = "2a5d19e6004bfb9d72e6334e8510fdc9f7181b0e12b1b23c5b229606d3c29d4c"
+
+# Patches of 16 by 16 pixels, channels first, times a weight, plus a bias: a row for
+# each patch, row by row of the image.
+class TestPatchEmbedBiasC3S224P16H768(PatchEmbedBiasBase):
+    name = "patch_embed_bias_c3_s224_p16_h768"  # model:vit-base-patch16-224
+    axes = {
+        "channels": 3,
+        "image_size": 224,
+        "patch_size": 16,
+        "num_patches": 196,
+        "hidden_size": 768,
+    }
+    sha256 = "d72707f7ebbfa5b84a9c47b9fdf71f3966f6449aa3ced41e55d018c7f2cf57cf"
+
+# The next 2: Patches of 14 by 14 pixels, channels first, times a weight, plus a bias: a
+# row for each patch, row by row of the image.
+class TestPatchEmbedBiasC3S518P14H1024(PatchEmbedBiasBase):
+    name = "patch_embed_bias_c3_s518_p14_h1024"  # model:dinov2-large
+    axes = {
+        "channels": 3,
+        "image_size": 518,
+        "patch_size": 14,
+        "num_patches": 1369,
+        "hidden_size": 1024,
+    }
+    sha256 = "23f084631cd82ed6703d117b9eb654f3ff79679d3ced25af15b35e85d524cee7"
+
+class TestPatchEmbedBiasC3S896P14H1152(PatchEmbedBiasBase):
+    name = "patch_embed_bias_c3_s896_p14_h1152"  # model:gemma-3-27b
+    axes = {
+        "channels": 3,
+        "image_size": 896,
+        "patch_size": 14,
+        "num_patches": 4096,
+        "hidden_size": 1152,
+    }
+    sha256 = "c7b50412335eca78f8a2c4dc636ea5754d23f7377ffbac43cc483dbfd3a5d5af"
+
+# Patches of 14 by 14 pixels, channels first, times a weight, plus a bias: a row for
+# each patch, row by row of the image. The last 6 rows and columns of pixels are in no
+# patch.
+class TestPatchEmbedBiasC3S384P14H1152(PatchEmbedBiasBase):
+    name = "patch_embed_bias_c3_s384_p14_h1152"  # model:siglip-so400m-patch14-384
+    axes = {
+        "channels": 3,
+        "image_size": 384,
+        "patch_size": 14,
+        "num_patches": 729,
+        "hidden_size": 1152,
+    }
+    sha256 = "d78e8b0846c5670fd9c3006da27e4c7851a398e6c34483b5780c176a890e9349"
+
+
+# Patches of 16 by 16 pixels, channels last, times a weight, plus a bias: a row for each
+# patch, row by row of the image. In float32, rounded once to bfloat16.
+# model:vit-base-patch16-224
+# Tolerances: as of reference_patch_embed_bias.
+def reference_patch_embed_bias_channels_last():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        size = weight.shape[-1]
+        side = images.shape[1] // size
+        pixels = images[:, : side * size, : side * size].float()
+        pixels = pixels.permute(0, 3, 1, 2)
+        # batch, channels, patch row, row in it, patch column, column in it
+        cut = pixels.reshape(*pixels.shape[:2], side, size, side, size)
+        patches = cut.permute(0, 2, 4, 1, 3, 5).reshape(len(images), side * side, -1)
+        rows = patches @ weight.flatten(1).float().T
+        rows = rows + bias.float()
+        return rows.to(images.dtype)
+
+    return run
+
+
+class TestPatchEmbedBiasChannelsLastC3S224P16H768(PatchEmbedTests):
+    name = "patch_embed_bias_channels_last_c3_s224_p16_h768"
+    reference = staticmethod(reference_patch_embed_bias_channels_last)
+    interface = INTERFACE_PATCH_EMBED_BIAS_CHANNELS_LAST
+    axes = {
+        "channels": 3,
+        "image_size": 224,
+        "patch_size": 16,
+        "num_patches": 196,
+        "hidden_size": 768,
+    }
+    sha256 = "650ba0bcaceec8c6a8d1e87ac3b77a1164f25768c420fd54738a4b2285237978"
+
+
+# Patches of 14 by 14 pixels, channels first, times a weight: a row for each patch, row
+# by row of the image. In float32, rounded once to bfloat16.
+# Tolerances: as of reference_patch_embed_bias.
+def reference_patch_embed():
+    import torch
+
+
+    @torch.no_grad()
+    def run(images: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        size = weight.shape[-1]
+        side = images.shape[2] // size
+        pixels = images[:, :, : side * size, : side * size].float()
+        # batch, channels, patch row, row in it, patch column, column in it
+        cut = pixels.reshape(*pixels.shape[:2], side, size, side, size)
+        patches = cut.permute(0, 2, 4, 1, 3, 5).reshape(len(images), side * side, -1)
+        rows = patches @ weight.flatten(1).float().T
+        return rows.to(images.dtype)
+
+    return run
+
+
+class PatchEmbedBase(PatchEmbedTests):
+    reference = staticmethod(reference_patch_embed)
+    interface = INTERFACE_PATCH_EMBED
+    axes = {"channels": 3, "patch_size": 14}
+
+class TestPatchEmbedC3S224P14H1024(PatchEmbedBase):
+    name = "patch_embed_c3_s224_p14_h1024"  # model:clip-vit-large-patch14
+    axes = {"image_size": 224, "num_patches": 256, "hidden_size": 1024}
+    sha256 = "f0977dd3ca4468a2801fe50e6751020abea90bdd887fd167ce822609dcac24af"
+
+class TestPatchEmbedC3S560P14H1280(PatchEmbedBase):
+    name = "patch_embed_c3_s560_p14_h1280"  # model:llama-3.2-11b-vision
+    axes = {"image_size": 560, "num_patches": 1600, "hidden_size": 1280}
+    sha256 = "49a1b9850d93c3099b4627bb2348d8f5f47965e3655d1c923ef46462f167ba53"
+
+
+# Patches of 14 by 14 pixels, channels last, times a weight: a row for each patch, row
+# by row of the image. In float32, rounded once to bfloat16.
+# model:clip-vit-large-patch14
+# Tolerances: as of reference_patch_embed_bias.
+def reference_patch_embed_channels_last():
+    import torch
+
+
+    @torch.no_grad()
+    def run(images: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        size = weight.shape[-1]
+        side = images.shape[1] // size
+        pixels = images[:, : side * size, : side * size].float()
+        pixels = pixels.permute(0, 3, 1, 2)
+        # batch, channels, patch row, row in it, patch column, column in it
+        cut = pixels.reshape(*pixels.shape[:2], side, size, side, size)
+        patches = cut.permute(0, 2, 4, 1, 3, 5).reshape(len(images), side * side, -1)
+        rows = patches @ weight.flatten(1).float().T
+        return rows.to(images.dtype)
+
+    return run
+
+
+class TestPatchEmbedChannelsLastC3S224P14H1024(PatchEmbedTests):
+    name = "patch_embed_channels_last_c3_s224_p14_h1024"
+    reference = staticmethod(reference_patch_embed_channels_last)
+    interface = INTERFACE_PATCH_EMBED_CHANNELS_LAST
+    axes = {
+        "channels": 3,
+        "image_size": 224,
+        "patch_size": 14,
+        "num_patches": 256,
+        "hidden_size": 1024,
+    }
+    sha256 = "3dbe48d3a178437ba0449b620d946799f942d22705faad21a61b137d4e730fc7"
+
+
+# fmt: on
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
