@@ -132,6 +132,7 @@ CHECKLIST = {
         "score scales the output",
     ),
     "trtllm_fp4_block_scale_routed_moe_topk8_e128_h2048_i768": ROUTED,
+    "append_paged_kv_cache_kv8_d128_ps64": ("pages in the other layout",),
     "split_qkv_h32_kv8_d128": ("heads by groups of keys", "k and v swapped"),
     "trtllm_fp8_per_tensor_scale_moe_topk8_e128_h2048_i768": (
         *ROUTED,
@@ -240,6 +241,7 @@ def test_every_definition_has_the_defects_of_its_outputs_and_of_its_family(name)
         ("top_k_sampling_from_probs_v128256", "top-p excluding the crossing token"),
         ("top_k_sampling_from_probs_v128256", "p reached and not crossed"),
         ("split_qkv_h8_kv1_d128", "heads by groups of keys"),
+        ("append_paged_kv_cache_kv1_d128_ps64", "pages in the other layout"),
     ],
 )
 def test_what_could_not_differ_is_not_listed(name, mutant):

@@ -102,8 +102,12 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
                 definition, "K and V swapped", lambda i: {one: i[other], other: i[one]}
             ),
             on_inputs(definition, "K written for V", lambda i: {other: i[one]}),
-            _on_caches(definition, "pages in the other layout", _other_layout),
         ]
+        # pages of one head are the same in both layouts
+        if definition.axes["num_kv_heads"] > 1:
+            found.append(
+                _on_caches(definition, "pages in the other layout", _other_layout)
+            )
     return tuple(found)
 
 
