@@ -119,12 +119,13 @@ class Bench:
     ) -> Bench:
         """Make the inputs of all cases of the default sizes that fit the memory.
 
-        So are those of the dataset's workloads that a CPU is asked for by default, and
-        with `limits` those of the cases that cross limits.
+        So are those of the dataset's workloads that a CPU is asked for by default, of
+        the cases with factors far from the usual, and with `limits` of all that cross
+        limits.
         """
         bench = cls(subject, recordings, is_brief=limits)
         definition, cases = subject.definition, subject.cases()
-        cases += subject.cases((LIMITS,)) if limits else []
+        cases += [c for c in subject.cases((LIMITS,)) if limits or c.moved]
         for workload in Workloads(dataset, "fit").of(subject):
             if why_not_asked(definition, workload, _CPU) is None:
                 cases = [*cases, workload]

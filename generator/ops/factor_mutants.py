@@ -83,6 +83,17 @@ def factor_mutants(
             yield _changing(definition, name, said, _shares)
 
 
+def rounded_factors(definition: Definition) -> Iterator[DomainMutant]:
+    """Yield the mutants that round a float32 factor to float16, which has few powers."""
+    for name in factors_of(definition):
+        if definition.interface.input_specs[name].dtype == "float32":
+            yield _changing(definition, name, f"{name} rounded to float16", _halved)
+
+
+def _halved(value: torch.Tensor) -> torch.Tensor:
+    return value.half().to(value.dtype)
+
+
 def _changing(
     definition: Definition, name: str, said: str, change: Change
 ) -> DomainMutant:

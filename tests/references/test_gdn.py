@@ -188,7 +188,7 @@ def cases(definition: Definition) -> list[Case]:
     else:
         usual = decode_cases(stage == "mtp", l2norm)
     (some,) = (case for case in usual if case.name == "short-memory")
-    return [*usual, *far_apart(some, "scale")]
+    return [*usual, *far_apart(some, "scale", exponent=20.0)]
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:

@@ -228,13 +228,18 @@ def with_far_factors(definition: Definition, found: Sequence[Case]) -> list[Case
     scales = [name for name in _STORED if name in inputs]
     queries = ("q", "q_nope", "q_pe", "q_p", "q_d")
     moved = scales or [name for name in queries if name in inputs]
-    against = -24.0 if "q_scale" in inputs else -12.0
-    up = {**dict.fromkeys(moved, 12.0), "sm_scale": against}
-    down = {name: -power for name, power in up.items()}
+    specs = definition.interface.input_specs
+    # scales leave the range of float16; its own queries can't follow upwards
+    is_short = any(specs[name].dtype == "float16" for name in moved)
+
+    def powers(power: float) -> dict[str, float]:
+        against = -2 * power if "q_scale" in inputs else -power
+        return {**dict.fromkeys(moved, power), "sm_scale": against}
+
     return [
         *found,
-        with_factors(case, "factors-up", **up),
-        with_factors(case, "factors-down", **down),
+        with_factors(case, "factors-up", **powers(12.0 if is_short else 20.0)),
+        with_factors(case, "factors-down", **powers(-20.0)),
     ]
 
 

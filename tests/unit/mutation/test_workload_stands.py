@@ -1,4 +1,4 @@
-"""An audit's bench has the dataset's workloads beside the op's cases."""
+"""An audit's bench has workloads and far scales beside the op's usual cases."""
 
 from __future__ import annotations
 
@@ -28,3 +28,20 @@ def test_a_reference_that_is_wrong_at_a_workload_fails_its_audit(tmp_path: Path)
     (left_out,) = prepare(definition, None, None, root).bench.left_out
     assert (left_out.test, left_out.case) == ("test_matches_oracle", "workload one")
     assert not prepare(definition, None, None).bench.left_out
+
+
+def test_a_scale_that_float16_lacks_is_asked_without_limits(tmp_path: Path):
+    name = "store_kv_e4m3_kv8_d128"
+    root = write_dataset(tmp_path, [resized_json(name, name, num_kv_heads=2)])
+    (definition,) = load_definitions(root).definitions
+    job = prepare(definition, None, None)
+    names = {stand.case.name for stand in job.bench.stands}
+    assert {"factors-up", "factors-down"} <= names
+    assert "past-limits" not in names
+    (place,) = (
+        place
+        for place, planned in enumerate(job.planned)
+        if planned.result.name == "domain: k_scale rounded to float16"
+    )
+    result = job.audit(place, lambda: None)
+    assert (result.status, result.case) == ("caught", "factors-down")

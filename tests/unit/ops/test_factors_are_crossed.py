@@ -10,6 +10,7 @@ import torch
 from generator.ops.factor_mutants import (
     factor_mutants,
     factors_of,
+    rounded_factors,
     usual_factors,
 )
 from generator.ops.far_factors import far_apart
@@ -50,7 +51,8 @@ def values() -> dict[str, Any]:
 
 def taken(name: str) -> dict[str, Any]:
     """Return the inputs that run() gets in a mutant."""
-    (mutant,) = [m for m in factor_mutants(DEFINITION, USUAL) if m.name == name]
+    every = *factor_mutants(DEFINITION, USUAL), *rounded_factors(DEFINITION)
+    (mutant,) = [m for m in every if m.name == name]
     seen: list[Any] = []
     mutant.wrap(lambda *given: seen.extend(given))(*values().values())
     return dict(zip(INTERFACE.inputs, seen, strict=True))
@@ -78,6 +80,19 @@ def test_what_is_farther_is_taken_as_the_limit() -> None:
     scales = taken("mx_scales above 2^4 of the usual taken as that")["mx_scales"]
     assert scales.view(torch.uint8).tolist() == [120, 127, 131]
     assert taken("sm_scale above 2^1 of the usual taken as that")["sm_scale"] == 1.0
+
+
+def test_floats_are_rounded_to_what_float16_has() -> None:
+    name, *others = (mutant.name for mutant in rounded_factors(DEFINITION))
+    assert name == "x_scale rounded to float16"
+    assert "mx_scales rounded to float16" not in others
+    assert taken(name)["x_scale"].tolist() == [0.0, 2.0**-9, 2.0**9]
+    far = moved(values(), {"x_scale": -17.0, "sm_scale": 20.0})
+    seen: list[Any] = []
+    for mutant in rounded_factors(DEFINITION):
+        mutant.wrap(lambda *given: seen.append(given))(*far.values())
+    assert seen[0][1].tolist() == [0.0, 0.0, 2.0**-8]
+    assert [given[4] for given in seen].count(float("inf")) == 1
 
 
 def test_weights_of_any_sign_and_sum_are_planted() -> None:

@@ -69,7 +69,7 @@ def indexer_cases(definition: Definition) -> list[Case]:
     pages = {"num_pages": (1 << 13) + 500}
     # of no more tokens than are chosen all are chosen, whatever they weigh
     (some,) = (case for case in made if case.name == "around-topk")
-    far = far_apart(some, "weights")
+    far = far_apart(some, "weights", exponent=24.0)
     return [
         replace(case, axes={**case.axes, **pages}) if case.size == LIMITS else case
         for case in made

@@ -65,9 +65,9 @@ def far_apart(definition: Definition, usual: list[Case]) -> list[Case]:
     if weights_of(definition) == "fp8-block":
         scales = ("hidden_states_scale", "gemm1_weights_scale", "gemm2_weights_scale")
         # what a token's weights are multiplied by, where a factor is an input
-        factor = 9.0 * ("routed_scaling_factor" in definition.interface.inputs)
+        factor = 16.0 * ("routed_scaling_factor" in definition.interface.inputs)
         exponents = [
-            dict(zip(scales, (14.0, -9.0, -9.0 - factor), strict=True))
+            dict(zip(scales, (19.0, -14.0, -14.0 - factor), strict=True))
             | {"routed_scaling_factor": factor},
             dict(zip(scales, (-14.0, 9.0, 10.0 + factor), strict=True))
             | {"routed_scaling_factor": -factor},

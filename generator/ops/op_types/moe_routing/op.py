@@ -90,7 +90,7 @@ def cases(definition: Definition) -> list[Case]:
         found.append(("no-expert-wanted", "small", 4, unwanted))
     made = [_case(definition, *one) for one in found]
     if "routed_scaling_factor" in inputs:
-        made += far_apart(made[1], "routed_scaling_factor")
+        made += far_apart(made[1], "routed_scaling_factor", exponent=20.0)
     return [*made, lengthened(made[2], "num_tokens", 8_219)]
 
 

@@ -74,7 +74,7 @@ def cases(definition: Definition) -> list[Case]:
     ]
     (chunks,) = (case for case in usual if case.name == "later-chunks")
     scales = ("quant_scale_q", "quant_scale_kv")
-    return [*usual, *far_apart(chunks, *scales, against=_ROWS)]
+    return [*usual, *far_apart(chunks, *scales, against=_ROWS, exponent=20.0)]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
