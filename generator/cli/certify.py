@@ -126,7 +126,7 @@ def certify(
 
     lines: list[str] = []
 
-    def told(one: Certified, _: bool) -> None:
+    def keep(one: Certified, _: bool) -> None:
         say(f"{one.definition}: {one.error or 'asked'}")
         lines.append(f"{json.dumps(asdict(one))}\n")
         if output is not None:
@@ -134,6 +134,6 @@ def certify(
             write_files(output.parent, {output.name: "".join(lines).encode()})
 
     with progress(f"Asking the kernels of {plural(len(files), 'definition')}"):
-        found = run_task(files, task, runs, Keeping(None), told)
+        found = run_task(files, task, runs, Keeping(None), keep)
     show(certificate(found), form)
     return status_of(not any(one.error for one in found))

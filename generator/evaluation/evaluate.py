@@ -153,8 +153,8 @@ def _verdicts(
     What a task had before it was lost counts, and those that it did not come to are
     left for another. One that raised could judge none.
     """
-    told = outcome.value["verdicts"] if outcome.status == DONE else outcome.said
-    found = [SolutionVerdict.from_dict(value) for value in told]
+    verdicts = outcome.value["verdicts"] if outcome.status == DONE else outcome.said
+    found = [SolutionVerdict.from_dict(value) for value in verdicts]
     if outcome.status != DONE:
         why = f"the judge's process {outcome.status}: {outcome.why}"
         lost = asked[len(found) :]

@@ -249,11 +249,13 @@ class Judge:
             if self.failures is not None and self.failures.takes(name):
                 specs = one.subject.interface.output_specs
                 axes = {n: s.shape for n, s in specs.items()}
-                told = [described(n, axes.get(n), *of) for n, of in wrong.items()]
+                descriptions = [
+                    described(n, axes.get(n), *of) for n, of in wrong.items()
+                ]
                 values = dict(
                     zip(names, zip(actual, one.expected, strict=True), strict=True)
                 )
-                lies = (values, told, one.case.axes)
+                lies = (values, descriptions, one.case.axes)
                 self.failures.keep(name, one.inputs, refused, *lies)
             raise refused
         self._earlier[_shapes(actual)] = (id(one), actual)

@@ -30,9 +30,13 @@ from generator.rules.basis import basis_in
 def of_result(result: DefinitionResult, sha256: str, torch: str, date: str) -> Audited:
     """Return what is kept of an audit that was just made."""
     survivors = [vars(mutant) for mutant in result.survivors]
-    told = {"counts": result.counts, "reduced": result.reduced, "survivors": survivors}
+    counted = {
+        "counts": result.counts,
+        "reduced": result.reduced,
+        "survivors": survivors,
+    }
     made = {"sha256": sha256, "gen_tests": __version__, "torch": torch, "date": date}
-    return read_entry({**told, **made})
+    return read_entry({**counted, **made})
 
 
 def merge(

@@ -319,20 +319,20 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
     skips = [test for test in tests if test.status == "skipped"]
     broken = [test for test in tests if test.is_broken]
     cases = len({record["case"] for record in records})
-    told = (cases, len(skips), round(sum(test.seconds for test in tests), 1))
+    counts = (cases, len(skips), round(sum(test.seconds for test in tests), 1))
     if broken:
-        return SourceEvidence("ERROR", *told, reason=broken[0].message)
+        return SourceEvidence("ERROR", *counts, reason=broken[0].message)
     if not records and skips:
-        return SourceEvidence(SKIPPED, *told, skips[0].message, skips[0].skip_kind)
+        return SourceEvidence(SKIPPED, *counts, skips[0].message, skips[0].skip_kind)
     if not records:
-        return SourceEvidence("ERROR", *told, "passed without a comparison")
+        return SourceEvidence("ERROR", *counts, "passed without a comparison")
     lse = [record for record in records if record["output"] == "lse"]
     others = [record for record in records if record["output"] != "lse"]
     hit_ratio = _range("hit_ratio", records)
     names = {name for record in records for name in record} - {*_KNOWN.split()}
     return SourceEvidence(
         max((record["verdict"] for record in records), key=VERDICTS.index),
-        *told,
+        *counts,
         nmse=_greatest("nmse", others),
         lse=_greatest("max_abs", lse),
         hit_ratio=hit_ratio[0] if hit_ratio else None,

@@ -139,13 +139,13 @@ def _run(
     except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     reported = [(test.test, test.status) for test in ran]
-    told = account(outcome, expected, reported, wrong)
-    problems += [one_line(problem, 300) for problem in told.problems]
+    tally = account(outcome, expected, reported, wrong)
+    problems += [one_line(problem, 300) for problem in tally.problems]
     return Executed(
         device,
-        len(told.passed),
-        tuple(one_line(name) for name in told.failed),
-        len(told.skipped),
+        len(tally.passed),
+        tuple(one_line(name) for name in tally.failed),
+        len(tally.skipped),
         tuple(problems),
         layers,
         _met_a_kernel(own) if not problems and device == "cuda" else (),

@@ -118,8 +118,8 @@ def _row(found: list[ExecutedComparison], executed: Executed, target: str) -> Pa
     worst = found[0]
     hits = [c.hit_ratio for c in found if c.hit_ratio is not None]
     bad = sum(c.is_bad for c in found)
-    told = plural(len(found), "comparison")
-    said = f"{bad} of {told} failed" if bad else told
+    count = plural(len(found), "comparison")
+    said = f"{bad} of {count} failed" if bad else count
     return PageRow(
         *result_of(found, executed),
         worst.definition,

@@ -211,12 +211,12 @@ def _at_workloads(
     if claimed == asked:
         said = f"agreed at {plural(len(asked), 'workload')}"
         return PointFinding(UNKNOWN, CLAIMED + said, needs_gpu=True)
-    told = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
+    share = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
     file = rendered_test(new.op_type, known.sides.head)
     command = f"pytest {file} --definition {new.name} --device cuda"
     return PointFinding(
         UNKNOWN,
-        one_line(f"{told}: {command} --workloads all --results results.jsonl", 300),
+        one_line(f"{share}: {command} --workloads all --results results.jsonl", 300),
         needs_gpu=True,
     )
 

@@ -36,8 +36,8 @@ class RecordingMachine:
         gpu = re.sub(r"[^A-Za-z0-9.]+", "-", self.gpu)
         source = source_name(provider, backend)
         # torch's own kernels come with its version
-        told = self.versions.get("torch" if provider == "pytorch" else provider, "")
-        return f"{source}@{told}@{gpu}"
+        release = self.versions.get("torch" if provider == "pytorch" else provider, "")
+        return f"{source}@{release}@{gpu}"
 
     def about(self, provider: str, backend: Backend) -> dict[str, Any]:
         """Return the provenance of what a provider's backend returns here."""

@@ -160,11 +160,11 @@ def _over_backends(
             params += [_case(subject, case, backend) for case in cases]
         else:
             name = "-".join(filter(None, ("unavailable", backend.name)))
-            told = Obstacle(obstacle.kind, f"{provider}: {obstacle}")
-            params.append(_skipped(told, name, backend))
+            why = Obstacle(obstacle.kind, f"{provider}: {obstacle}")
+            params.append(_skipped(why, name, backend))
     if not params:
-        told = Obstacle(Kind.NO_ADAPTER, f"{provider}: has nothing for {subject.name}")
-        params.append(_skipped(told, "no-backend", None))
+        why = Obstacle(Kind.NO_ADAPTER, f"{provider}: has nothing for {subject.name}")
+        params.append(_skipped(why, "no-backend", None))
     return params
 
 

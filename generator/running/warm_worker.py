@@ -310,10 +310,10 @@ def main() -> int:
     os.environ.setdefault("MAX_JOBS", _MODULE_JOBS)
     # FlashInfer is imported while the tests are collected that make up the job
     compress_quickly()
-    told = sys.stdin.read()
-    if not told:
+    text = sys.stdin.read()
+    if not text:
         return 0
-    job = Job(**json.loads(told))
+    job = Job(**json.loads(text))
     # beside the rendered files may lie what they import
     sys.path[1:1] = dict.fromkeys(str(Path(file).parent) for file in job.files)
     device = torch.device("cuda", 0)

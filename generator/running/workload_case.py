@@ -67,15 +67,15 @@ class WorkloadCase(Case):
 
         found: Inputs = {}
         for name, spec in definition.interface.input_specs.items():
-            told = self.inputs[name]
-            if told["type"] == "scalar":
-                found[name] = told["value"]
-            elif told["type"] == "safetensors":
-                with safe_open(str(self.dataset / told["path"]), "pt") as file:
-                    value = file.get_tensor(told["tensor_key"])
+            entry = self.inputs[name]
+            if entry["type"] == "scalar":
+                found[name] = entry["value"]
+            elif entry["type"] == "safetensors":
+                with safe_open(str(self.dataset / entry["path"]), "pt") as file:
+                    value = file.get_tensor(entry["tensor_key"])
                 shape = shape_of(spec, {**definition.axes, **self.axes})
                 if tuple(value.shape) != shape:
-                    what = f"{name} is {list(value.shape)} in {told['path']}"
+                    what = f"{name} is {list(value.shape)} in {entry['path']}"
                     raise ValueError(f"{what}, {list(shape)} by the axes")
                 found[name] = value.to(dtype_of(spec.dtype))
         return found
@@ -123,7 +123,9 @@ class WorkloadCase(Case):
         """
         interface = definition.interface
         specs = interface.input_specs
-        stated = {n for n, told in self.inputs.items() if told["type"] == "safetensors"}
+        stated = {
+            n for n, entry in self.inputs.items() if entry["type"] == "safetensors"
+        }
         if not any(specs[name].dtype.startswith("int") for name in stated & {*specs}):
             return set()
         rows = [specs[name] for name in stated & {*specs}]

@@ -41,8 +41,8 @@ def kept_positions(
     definition: str, case: str, output: str, entry: Mapping[str, Any]
 ) -> torch.Tensor:
     """Return the flat positions of what is stored: int64 [elements], sorted."""
-    told = entry.get("positions")
-    if told is None:
+    expected = entry.get("positions")
+    if expected is None:
         return torch.arange(entry["elements"])
     itemsize = getattr(torch, entry["dtype"]).itemsize
     found = positions.stored_positions(
@@ -50,7 +50,7 @@ def kept_positions(
     )
     if found is None:
         raise Defect(f"{output!r}: the recording has a part, all is expected")
-    if positions.digest(found) != told:
+    if positions.digest(found) != expected:
         raise Defect(
             f"{output!r}: the recording is of other positions than are chosen now: "
             f"{command(definition)}"

@@ -17,10 +17,10 @@ from tests.builders import ROOT
 
 # participles for nouns: how many functions, parameters and variables have the name
 NAMES = {
-    "found": 280,
+    "found": 279,
     "made": 110,
     "given": 94,
-    "told": 18,
+    "told": 0,
     "said": 62,
     "kept": 68,
     "own": 91,

@@ -140,7 +140,7 @@ def _inputs(planted: Planted, checker: Checker) -> Iterator[Inputs]:
     for workload in planted.workloads:
         base = planted.round_of(workload).inputs
         is_open = {
-            n for n, told in workload["inputs"].items() if told["type"] == "random"
+            n for n, entry in workload["inputs"].items() if entry["type"] == "random"
         }
         for _ in range(checker.rounds):
             given = dict(base)

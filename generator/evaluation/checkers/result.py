@@ -48,7 +48,9 @@ class CheckedDefects:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> CheckedDefects:
         """Return the result of JSON values. Raises KeyError, TypeError."""
-        found = {name: PosedRounds(**told) for name, told in value["checkers"].items()}
+        found = {
+            name: PosedRounds(**rounds) for name, rounds in value["checkers"].items()
+        }
         return cls(**{**value, "checkers": found})
 
 

@@ -73,16 +73,16 @@ def library_folders(environ: Mapping[str, str]) -> list[str]:
 
 def environment(environ: Mapping[str, str], path: str) -> dict[str, str]:
     """Return the variables that CUDA's programs need; `path` is their PATH so far."""
-    told = {
+    environment = {
         name: environ[name]
         for name in _SETTINGS.split()
         if _PLAIN.fullmatch(environ.get(name, ""))
     }
-    told.setdefault("MAX_JOBS", _JOBS)
+    environment.setdefault("MAX_JOBS", _JOBS)
     home = toolkit(environ)
     if home is not None:
-        told |= {"CUDA_HOME": home, "PATH": f"{home}/bin:{path}"}
+        environment |= {"CUDA_HOME": home, "PATH": f"{home}/bin:{path}"}
     folders = library_folders(environ)
     if folders:
-        told["LD_LIBRARY_PATH"] = ":".join(folders)
-    return told
+        environment["LD_LIBRARY_PATH"] = ":".join(folders)
+    return environment

@@ -117,12 +117,12 @@ def run(
     user = bubblewrap.user()
     given = paths.both_names([str(path) for path in command.read_only])
     readable = [*paths.interpreter_paths(), *given]
-    told = paths.environment()
+    environment = paths.environment()
     files = cuda.devices() if command.devices else []
     if command.devices:
         compilers = cuda.toolkit(os.environ)
         readable += paths.both_names([compilers] if compilers else [])
-        told |= cuda.environment(os.environ, told["PATH"])
+        environment |= cuda.environment(os.environ, environment["PATH"])
     with ExitStack() as stack:
         streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
         read, write = os.pipe()
@@ -164,7 +164,7 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=streams[0],
                 stderr=streams[1],
-                env={**told, **command.environment},
+                env={**environment, **command.environment},
                 cwd="/",
                 pass_fds=[*passed, *shared],
                 start_new_session=True,

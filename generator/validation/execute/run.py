@@ -180,24 +180,24 @@ def _confined(
         folder = Path(name)
         # the sandbox runs as another user where we are root
         folder.chmod(0o755)
-        told = folder / "told"
-        told.mkdir()
+        shown = folder / "shown"
+        shown.mkdir()
         if dataset is not None and workloads != "none":
             keys = [(d.op_type, d.name) for d in definitions]
-            copy_workloads(keys, dataset, told)
-        listed = [job_of(d, workloads, _workloads(told, d)) for d in definitions]
+            copy_workloads(keys, dataset, shown)
+        listed = [job_of(d, workloads, _workloads(shown, d)) for d in definitions]
         jobs = {
             "memory_bytes": _MEMORY,
-            "dataset": os.path.realpath(told),
+            "dataset": os.path.realpath(shown),
             "definitions": listed,
         }
         seconds = _START_SECONDS + sum(job["seconds"] + 5 for job in listed)
-        (told / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
+        (shown / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
         # the folder of the package itself may not be listed in the sandbox, and what
         # can't be listed has no packages for an import
-        path = os.path.realpath(told)
+        path = os.path.realpath(shown)
         for package in PACKAGES:
-            os.symlink(_PROJECT / package, told / package)
+            os.symlink(_PROJECT / package, shown / package)
         code = f"import sys; sys.path.insert(0, {path!r})"
         code += "; from generator.validation.execute.batch import main; main()"
         limits = Limits(
@@ -206,8 +206,8 @@ def _confined(
             output_bytes=2 * (2 * batch.MAX_REPORT + 200) * len(definitions),
         )
         return run_confined(
-            [sys.executable, "-I", "-c", code, os.path.realpath(told / "jobs.json")],
-            read_only=[told, *(_PROJECT / package for package in PACKAGES)],
+            [sys.executable, "-I", "-c", code, os.path.realpath(shown / "jobs.json")],
+            read_only=[shown, *(_PROJECT / package for package in PACKAGES)],
             limits=limits,
             stop=stop,
             environment={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
