@@ -21,6 +21,8 @@ from kernel_judge.inputs.memory import tensor_bytes
 # weights of a projection in bfloat16; the judge writes all of it for each call
 _MOST_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}
 _SEEDS = 2**31
+# rounds of a case whose values and expected outputs are kept for the next condition
+_KEPT, _KEPT_BYTES = 4, 64 << 20
 
 
 class ConditionSkipped(Exception):
@@ -46,6 +48,7 @@ class Asking:
     judges: Callable[..., Judge] = Judge
     has_gpu_alone: bool = True
     draw: random.Random = field(init=False)
+    _known: dict[str, list[Round]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.draw = random.Random(f"{self.secret} conditions")
@@ -79,6 +82,7 @@ class Asking:
     def cases(self, count: int) -> list[Round]:
         """Return cases drawn of those that have elements and are not large.
 
+        All conditions have the same: their values and expected outputs are made once.
         Raises Skipped where there is none.
         """
         rounds = [of_case[0] for _, of_case in self.asked.rounds]
@@ -88,7 +92,8 @@ class Asking:
             raise ConditionSkipped(
                 f"each of its cases is empty, or larger than {limit}"
             )
-        return self.draw.sample(found, min(count, len(found)))
+        order = random.Random(f"{self.secret} cases")
+        return order.sample(found, len(found))[:count]
 
     def small_cases(self, count: int) -> list[Round]:
         """Return those of all cases that have the fewest bytes. Raises Skipped."""
@@ -99,6 +104,22 @@ class Asking:
     def other(self, one: Round) -> Round:
         """Return a round of the same case with other values."""
         return replace(one, shift=self.draw.randrange(_SEEDS))
+
+    def others(self, one: Round, count: int) -> list[Round]:
+        """Return rounds of the same case with other values, no two equal beside each other.
+
+        At least one of them, by lot, was never asked; the others may have been, under
+        another condition. So an answer that is kept by content is missed at least once.
+        """
+        known = self._known.setdefault(one.case.name, [])
+        earlier = self.draw.sample(known, min(count - 1, len(known)))
+        made = [self.other(one) for _ in range(count - len(earlier))]
+        if tensor_bytes(one.subject.definition, one.case) <= _KEPT_BYTES:
+            known += made
+            del known[:-_KEPT]
+        found = [*earlier, *made]
+        self.draw.shuffle(found)
+        return found
 
     def verdict(self, refused: Refused, where: str = "") -> Condition:
         """Return what a refusal is under a condition.

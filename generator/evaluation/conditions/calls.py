@@ -17,7 +17,7 @@ from generator.evaluation.verdict import Refused
 OPERATORS = "operators"
 _OFFSETS = (16, 4, 1)
 _MOST_BEHIND = 48
-_CASES, _CALLS = 2, 3
+_CASES, _CALLS, _VALUES = 2, 3, 2
 
 
 def strided(asking: Asking) -> Condition:
@@ -36,15 +36,18 @@ def strided(asking: Asking) -> Condition:
             name = f"{'outputs' if outputs else 'inputs'} at {offset}"
             where = f"{name} of rows with {offset + behind} elements more"
             details[name] = "yes"
+            slices = Slices(offset, behind, outputs)
             try:
-                # other values at the same addresses
-                for one in 2 * cases:
-                    slices = Slices(offset, behind, outputs)
-                    asking.called(asking.other(one), slices=slices)
+                for case in cases:
+                    # other values at the same addresses
+                    for one in asking.others(case, _VALUES):
+                        asking.called(one, slices=slices)
             except Refused as error:
                 refused.append(asking.verdict(error, where))
                 details[name] = "no"
-                asking.mend()
+                if not asking.works():
+                    # what fells it here fells it where less is aligned
+                    return _worst(refused, details)
     return _worst(refused, details)
 
 
@@ -68,9 +71,9 @@ def stream(asking: Asking) -> Condition:
 
 
 def _calls(asking: Asking, under: str) -> Condition:
-    for one in asking.cases(_CASES):
-        for _ in range(_CALLS):
-            asking.called(asking.other(one), under=under)
+    for case in asking.cases(_CASES):
+        for one in asking.others(case, _CALLS):
+            asking.called(one, under=under)
     return Condition(HOLDS)
 
 

@@ -64,7 +64,7 @@ def _captured(asking: Asking, one: Round, mode: str, slot: int, count: int) -> b
     """
     session, known = asking.session, one.subject.definition
     specs, judge = known.interface.output_specs, asking.judge
-    rounds = [asking.other(one) for _ in range(count)]
+    rounds = asking.others(one, count)
     sizes = sizes_of(known.interface, {**known.axes, **one.case.axes}, one.inputs)
     layout = session.write(slot, one.inputs, specs, sizes)
     # lengths that a case draws make other shapes: those are another graph's
