@@ -22,6 +22,10 @@ from generator.problems.messages import one_line, quote
 
 _SHARE = 0.05
 _SPREADS = 3.0
+# of a measurement whose error is a larger share of it nobody can tell what a claim is
+_NOISE = 0.2
+# what the clock tells apart
+_LEAST_MS = 2e-3
 _MOST_BYTES = 64 << 20
 Key = tuple[str, str, str, str]
 """Definition, hardware, solution, and the workload's uuid."""
@@ -130,6 +134,18 @@ def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
             f"{fresh.speedup:.2f} ± {fresh.speedup * share:.2f}"
         )
     return ""
+
+
+def noise(fresh: Time) -> str:
+    """Return why a measurement contradicts no claim, nothing where it may.
+
+    Its error is three spreads, or what the clock tells apart, and over a fifth of it: other
+    work of the machine came between, or too little was measured.
+    """
+    error = max(_SPREADS * fresh.spread, _LEAST_MS)
+    if error <= _NOISE * fresh.latency:
+        return ""
+    return f"measured are {fresh.latency:.4f} ± {error:.4f} ms: too noisy to tell"
 
 
 def times_of(root: Path) -> dict[Key, Time]:

@@ -267,6 +267,10 @@ class Judge:
         """Yield what is held to an answer: name, actual and expected of each output."""
         yield from zip(names, actual, one.expected, strict=True)
 
+    def asked_by(self, one: Round) -> str:
+        """Return what a policy is told that answers are held to."""
+        return REFERENCE if one.source == REFERENCE else ORACLE
+
     def _verdict(
         self, one: Round, output: str, actual: Any, expected: Any
     ) -> Comparison:
@@ -279,10 +283,9 @@ class Judge:
             expected = expected.to(torch.uint8)
         policy = subject.op.policies.get(output)
         if policy is not None:
-            source = "oracle"
-            if one.source == REFERENCE:
-                source = REFERENCE
-            question = Question(subject.definition, case, one.trial.inputs, source)
+            question = Question(
+                subject.definition, case, one.trial.inputs, self.asked_by(one)
+            )
             return policy.judge(actual, expected, question)
         if not isinstance(expected, torch.Tensor):
             wanted = torch.tensor(expected, dtype=torch.float64)

@@ -115,9 +115,10 @@ def contradicted(
 ) -> TraceClaim:
     """Return a claim, false where its times are not those of a run on its hardware.
 
-    Where there is no such run, nothing is known of the times that it states.
+    Where there is no such run, or it is too noisy to tell, nothing is known of the times
+    that it states.
     """
-    from generator.evaluation.against import contradiction
+    from generator.evaluation.against import contradiction, noise
 
     evaluation, workload = _object(trace, "evaluation"), _object(trace, "workload")
     hardware = _object(evaluation, "environment").get("hardware")
@@ -130,6 +131,8 @@ def contradicted(
         where = one_line(str(hardware), 60)
         return replace(claim, found=NO_TIMES, why=f"(of {where}, not of this run)")
     why = contradiction(performance, time)
+    if why and (rough := noise(time)):
+        return replace(claim, found=NO_TIMES, why=f"({rough})")
     return replace(claim, found=OTHER_TIMES, why=why) if why else claim
 
 

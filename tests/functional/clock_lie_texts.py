@@ -18,6 +18,9 @@ def work():
 
 threading.Thread(target=work, daemon=True).start()
 """
+HALVES = THREAD.replace(
+    "A, B, C = ASKED.get()", "event, A, B, C = ASKED.get()"
+).replace("        torch.matmul", "        event.synchronize()\n        torch.matmul")
 STREAM = "SIDE = torch.cuda.Stream()\n"
 BUSY = """
 import threading
@@ -101,4 +104,32 @@ def graph(A, B, C, copies):
             torch.matmul(a, b.T, out=C)
         KEPT[A.shape] = made, a, b
     return KEPT[A.shape][0]
+"""
+EARLY = """
+import gc
+KNOWN, LAST, DONE = [], [], []
+
+def computes_early():
+    for kind in {type(o) for o in gc.get_objects() if type(o).__name__ == "Page"}:
+        usual = kind.ready
+
+        def ready(page, number):
+            DONE.clear()
+            if KNOWN and not torch.equal(KNOWN[0][0, :8], LAST[0]):
+                # a rival was called meanwhile, on the values of this turn
+                DONE.append(torch.matmul(KNOWN[0], KNOWN[1].T))
+                torch.cuda.synchronize()
+            usual(page, number)
+
+        kind.ready = ready
+"""
+SLOWER = """
+import ctypes
+
+def takes_all():
+    held, size = [], ctypes.c_size_t(1 << 30)
+    driver, place = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+    while size.value >= 1 << 20:
+        if driver.cuMemAlloc_v2(ctypes.byref(place), size):
+            size.value //= 2
 """

@@ -14,8 +14,11 @@ from tests.functional.clock_lie_texts import (
     BUSY,
     CHILD,
     CONTINUES,
+    EARLY,
     GRAPH,
+    HALVES,
     PAGE,
+    SLOWER,
     SPINS,
     STREAM,
     THREAD,
@@ -338,5 +341,57 @@ LIES = (
         "    return C\n",
         "the copy of the outputs is queued at the answer",
         passes_outputs=False,
+    ),
+    Lie(
+        "computes early what a rival's call left",
+        dps(
+            "    if not KNOWN:\n        computes_early()\n"
+            "    if DONE and DONE[0].shape == C.shape:\n        C.copy_(DONE[0])\n"
+            "    else:\n        torch.matmul(A, B.T, out=C)\n"
+            "    KNOWN[:] = [A, B]\n    LAST[:] = [A[0, :8].clone()]\n",
+            EARLY,
+        ),
+        "the values of the last call are written over before it goes on",
+    ),
+    Lie(
+        "works in two halves, the second when the device turns",
+        dps(
+            "    half = A.shape[0] // 2\n"
+            "    torch.matmul(A[:half], B.T, out=C[:half])\n"
+            "    event = torch.cuda.Event()\n    event.record()\n"
+            "    ASKED.put((event, A[half:], B, C[half:]))\n",
+            HALVES,
+        ),
+        "the copy of the outputs is queued behind what stops the clock",
+    ),
+    Lie(
+        "takes all memory, so that rivals find none",
+        dps(
+            MULTIPLY + "    if not TAKEN:\n        TAKEN.append(takes_all())\n",
+            SLOWER + "TAKEN = []\n",
+        ),
+        "where a rival lacks memory there are no times",
+    ),
+    Lie(
+        "a context with one channel",
+        dps(
+            MULTIPLY,
+            "import os\nos.environ['CUDA_DEVICE_MAX_CONNECTIONS'] = '1'\n"
+            "os.environ['CUDA_MODULE_LOADING'] = 'EAGER'\n",
+        ),
+        "a change of context takes as long",
+    ),
+    Lie(
+        "a second GPU",
+        dps(
+            "    if torch.cuda.device_count() < 2:\n"
+            "        torch.matmul(A, B.T, out=C)\n        return\n"
+            "    half = B.shape[0] // 2\n"
+            "    there = A.to('cuda:1', non_blocking=True) @ B[half:].to('cuda:1').T\n"
+            "    C[:, :half] = A @ B[:half].T\n"
+            "    C[:, half:] = there.to('cuda:0')\n",
+            "import os\nos.environ.pop('CUDA_VISIBLE_DEVICES', None)\n",
+        ),
+        "it has one GPU alone",
     ),
 )

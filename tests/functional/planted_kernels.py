@@ -14,7 +14,7 @@ _NORM = (
 import torch
 
 SOURCE = '''
-extern "C" __global__ void norm(
+extern "C" __global__ void rms_norm(
     const float *x, const float *w, float *y, const unsigned *before) {
   __shared__ volatile float squares[129];
   int i = threadIdx.x;
@@ -29,7 +29,7 @@ extern "C" __global__ void norm(
   y[blockIdx.x * 128 + i] = a * rsqrtf(total / 128 + 1e-6f) * w[i];
 }
 '''
-NORM = torch.cuda._compile_kernel(SOURCE, 'norm', nvcc_options=['-lineinfo'])
+NORM = torch.cuda._compile_kernel(SOURCE, 'rms_norm', nvcc_options=['-lineinfo'])
 
 
 def run(x, weight):
@@ -100,7 +100,7 @@ SANITIZED = (
     _with(
         "an index of shared memory off by one",
         "memcheck",
-        "__shared__ read of size 4 bytes in norm",
+        "__shared__ read of size 4 bytes in rms_norm",
         (
             "// DEFECT",
             f"unsigned read = __float_as_uint(squares[i + 2]); {_UNLIKELY}",
@@ -109,14 +109,14 @@ SANITIZED = (
     _with(
         "an accumulator that is not initialised",
         "initcheck",
-        "ninitialized __global__ memory read of size 4 bytes in norm",
+        "ninitialized __global__ memory read of size 4 bytes in rms_norm",
         ("torch.zeros(", "torch.empty("),
         ("// DEFECT", f"unsigned read = before[blockIdx.x]; {_UNLIKELY}"),
     ),
     _with(
         "a read past the end",
         "memcheck",
-        "__global__ read of size 4 bytes in norm",
+        "__global__ read of size 4 bytes in rms_norm",
         (
             "// DEFECT",
             (

@@ -15,10 +15,16 @@ from kernel_judge.checks.rows import keep_rows, leading_axis
 class KernelJudge(Judge):
     """Judge a kernel on the rows that kernels define; `lacks` are outputs it doesn't give.
 
-    A solution has to give all of them: it is held to the definition.
+    A solution has to give all of them: it is held to the definition. `kernel` names it: a
+    policy knows rows that this one leaves undefined.
     """
 
     lacks: tuple[str, ...] = ()
+    kernel: str = ""
+
+    def asked_by(self, one: Round) -> str:
+        """Return the kernel, by which a policy leaves rows out."""
+        return self.kernel or super().asked_by(one)
 
     def defined(
         self, one: Round, names: Sequence[str], actual: tuple[Any, ...]

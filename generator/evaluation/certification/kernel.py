@@ -21,7 +21,7 @@ from generator.evaluation.lengths import sizes_of
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
 from kernel_judge.inputs.memory import dtype_of, shape_of
-from kernel_judge.inputs.trial import as_tuple
+from kernel_judge.inputs.trial import as_tuple, same_bits
 
 _FOLDER = Path(__file__).parents[1]
 # last: what the sandbox shows in one folder must not hide a package
@@ -49,8 +49,9 @@ def adapted(
     """Return a kernel that returns the outputs alone, and fills inputs in place.
 
     An output that lies in an input, as of a fused addition and norm, is copied, and that
-    input is as it was again: the definition has both apart. An output that the kernel
-    does not give is zeros, which nothing is held to.
+    input is as it was again: the definition has both apart. So is an input to which it
+    writes what is no output here. An output that the kernel does not give is zeros, which
+    nothing is held to.
     """
     definition, _ = load_file(root, file)
     assert definition is not None
@@ -88,10 +89,11 @@ def adapted(
             for value, inside in zip(returned[:count], overlaps, strict=True)
         )
         earlier = known or []
+        written = [] if known is not None else _changed(inputs, before)
         known = [
             n
             for n in tensors
-            if n in earlier or any(n in inside for inside in overlaps)
+            if n in (*earlier, *written) or any(n in inside for inside in overlaps)
         ]
         for name in known:
             if name in before:
@@ -105,6 +107,10 @@ def adapted(
         return outputs[0] if count == 1 else outputs
 
     return run
+
+
+def _changed(inputs: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    return [n for n, value in before.items() if not same_bits(inputs[n], value)]
 
 
 def _zeros(spec: Any, sizes: Mapping[str, int], given: Sequence[Any]) -> torch.Tensor:

@@ -70,7 +70,7 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
             found[kernel] = _all(task["conditions"], refused.reason)
             continue
         about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
-        judges = partial(KernelJudge, lacks=backend.lacks)
+        judges = partial(KernelJudge, lacks=backend.lacks, kernel=kernel)
         asking = Asking(session, *about, judges=judges, has_gpu_alone=alone)
         found[kernel] = _conditions(asking, task["conditions"])
         for tool in task["sanitizers"]:

@@ -5,7 +5,8 @@ another runs (time slices of about 2 ms apart). That is the clock's foundation:
 
 1. The judge's kernels hold the device for 0.4 ms. Meanwhile the call
    is revealed, and the callee launches all that it wants. Nothing of it runs, and there
-   is nothing to compute: the arguments hold the values of the last call.
+   is nothing to compute: what the last call left, which may have been another's on the
+   same values, was written over before this callee went on.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
    starts. The device turns to what the callee launched.
 3. At the answer a kernel of the judge is queued, and its copy of the outputs right behind.
@@ -144,6 +145,7 @@ class Stand:
         page, until = line.page, time.monotonic() + line.seconds
         line.number += 1
         number = line.number
+        self._wipe()
         line.go()
         page.open(number, seed + 1)
         page.wait_ready(number, until, line.is_there)
@@ -208,6 +210,12 @@ class Stand:
             else torch.equal(_words(self.memory.bytes, a, b), _words(self.staged, a, b))
             for a, b in self._protected
         )
+
+    def _wipe(self) -> None:
+        """Leave nothing of the values in the memory: another's call may have had the same."""
+        self.memory.bytes.fill_(_PATTERN)
+        if self._cuda:
+            torch.cuda.synchronize()
 
     def _write(self) -> None:
         """Write values, poison and pattern by a kernel: a copy engine would not hold."""

@@ -113,11 +113,11 @@ class Asking:
         """
         known = self._known.setdefault(one.case.name, [])
         earlier = self.draw.sample(known, min(count - 1, len(known)))
-        made = [self.other(one) for _ in range(count - len(earlier))]
+        new = [self.other(one) for _ in range(count - len(earlier))]
         if tensor_bytes(one.subject.definition, one.case) <= _KEPT_BYTES:
-            known += made
+            known += new
             del known[:-_KEPT]
-        found = [*earlier, *made]
+        found = [*earlier, *new]
         self.draw.shuffle(found)
         return found
 

@@ -92,7 +92,9 @@ def _captured(asking: Asking, one: Round, mode: str, slot: int, count: int) -> b
         for number, this in enumerate(rounds, 1):
             # poison that a kernel could recognise, or what only looks like an answer
             others = [r for r in (*rounds, one) if r is not this]
-            stale = asking.draw.choice(others).expected if number % 2 else None
+            stale = None
+            if number % 2 and this.calls() == 1:
+                stale = asking.draw.choice(others).expected
             shared = session.slot(slot, 0)
             shared.write(layout, this.inputs, stale)
             before.append([shared.taken(p) for p in layout.outputs if "at" in p])

@@ -163,6 +163,23 @@ def test_output_that_is_an_input_is_a_copy_and_the_input_is_as_it_was(calls):
         assert all(map(same_bits, returned, expected)), "an output lies in an input"
 
 
+def test_input_that_holds_no_output_is_as_it_was():
+    name = "fused_add_rmsnorm_h2048"
+    file = next(f for f in discover_definitions(ROOT).files if f.name == name)
+
+    def sums(x, residual, weight):
+        # as FlashInfer's, of which this definition has no second output
+        residual.add_(x)
+        return residual * weight
+
+    run = adapted(ROOT, file, sums)
+    for _ in range(2):
+        given = [torch.ones(2, 2048), torch.ones(2, 2048), torch.ones(2048)]
+        (returned,) = as_tuple(run(*given))
+        assert (returned == 2.0).all()
+        assert all((value == 1.0).all() for value in given)
+
+
 def test_view_of_one_row_is_copied_as_copies_of_several_are():
     file = next(
         f for f in discover_definitions(ROOT).files if f.name == "heads_first_h64_d128"
@@ -203,6 +220,17 @@ def test_answer_that_is_no_tensor_is_named():
     case = next(c for c in subject.cases(("small",)) if all(c.axes.values()))
     with pytest.raises(TypeError, match="its adapter answers with dict"):
         run(*subject.trial(case).inputs.values())
+
+
+def test_rows_that_a_policy_leaves_out_for_a_kernel_are_held_to_solutions_alone():
+    name = "top_k_top_p_sampling_from_logits_v128256"
+    file = next(f for f in discover_definitions(ROOT).files if f.name == name)
+    definition, _ = load_file(ROOT, file)
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 4)
+    about = (None, asked, torch.device("cpu"), False, 4)
+    one = next(of[0] for _, of in asked.rounds if of[0].case.axes)
+    assert KernelJudge(*about, kernel="flashinfer").asked_by(one) == "flashinfer"
+    assert KernelJudge(*about).asked_by(one) == Judge(*about).asked_by(one) == "oracle"
 
 
 def test_rows_that_no_kernel_defines_are_held_to_solutions_alone():

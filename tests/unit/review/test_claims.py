@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from generator.evaluation.against import Time
 from generator.review.solutions import (
     NO_TIMES,
@@ -36,6 +38,25 @@ def test_a_time_that_is_too_short_is_a_false_claim() -> None:
 
 def test_a_time_within_the_spread_stands() -> None:
     assert contradicted(CLAIM, trace(1.9), "d", {KEY: Time(2.0, 0.1)}) == CLAIM
+
+
+@pytest.mark.parametrize(
+    ("claimed", "time"),
+    [
+        # 13 cores of a machine were busy beside a norm of 4.4 µs
+        (0.0044, Time(0.1613, 0.0374)),
+        (0.0051, Time(0.0070, 0.0005)),
+        (0.5, Time(1.0, 0.07)),
+    ],
+)
+def test_a_noisy_measurement_calls_no_claim_false(claimed: float, time: Time) -> None:
+    found = contradicted(CLAIM, trace(claimed), "d", {KEY: time})
+    assert (found.found, found.is_false) == (NO_TIMES, False)
+    assert "too noisy to tell" in found.why
+    (line,) = EvaluatedChange("cuda", (), [found]).unmeasured
+    assert "RIGHT, TIMES UNKNOWN (measured are" in line
+    # what it does not contradict stands
+    assert contradicted(CLAIM, trace(time.latency), "d", {KEY: time}) == CLAIM
 
 
 def test_a_time_of_other_hardware_is_not_compared() -> None:
