@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import logit_params, with_far_factors
-from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.flashinfer import FA2, FA3, skip_unmasked, workspace
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.op_types.block_sparse.dense import (
     dense_attention,
@@ -153,6 +153,7 @@ def flashinfer_ground_truth(
     """Return bfloat16 output and float32 LSE of FlashInfer's block-sparse wrappers."""
     from flashinfer import sparse
 
+    skip_unmasked(definition, inputs, backend)
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
     sizes = [
         definition.axes[axis] for axis in ("num_qo_heads", "num_kv_heads", "head_dim")

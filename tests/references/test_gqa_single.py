@@ -19,7 +19,12 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import logit_params, scale_of, with_far_factors
-from generator.ops.attention.flashinfer import FA2, FA3, skip_more_queries
+from generator.ops.attention.flashinfer import (
+    FA2,
+    FA3,
+    skip_more_queries,
+    skip_unmasked,
+)
 from generator.ops.attention.oracle import oracle_ragged, visible_keys
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.attention.variant import variant_of
@@ -130,6 +135,8 @@ def flashinfer_ground_truth(
 
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
     given = {"sm_scale": inputs["sm_scale"], "return_lse": True}
+    if backend != _CUDA_CORES.name:
+        skip_unmasked(definition, inputs, backend)
     if _has_rows(definition):
         causal = variant_of(definition).causal
         if causal and backend == "fa2":

@@ -19,7 +19,11 @@ from typing import Any
 import torch
 
 from generator.ops.attention.cases import logit_params, with_far_factors
-from generator.ops.attention.flashinfer import skip_more_queries, workspace
+from generator.ops.attention.flashinfer import (
+    skip_more_queries,
+    skip_unmasked,
+    workspace,
+)
 from generator.ops.attention.oracle import oracle_attention, oracle_paged
 from generator.ops.attention.tolerances import growth
 from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
@@ -133,6 +137,7 @@ def flashinfer_ground_truth(
 
     q_p, scale = inputs["q_p"], inputs["sm_scale"]
     skip_more_queries("it", len(q_p), len(inputs["k_p"]))
+    skip_unmasked(definition, inputs, "it")
     wrapper = flashinfer.PODWithPagedKVCacheWrapper(workspace(q_p.device), "NHD")
     axes = ("num_qo_heads", "num_kv_heads", "head_dim", "page_size")
     wrapper.plan(
