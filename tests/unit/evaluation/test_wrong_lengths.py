@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,34 @@ def test_what_is_right_for_published_lengths_alone_is_refused(name: str, run: Ru
 
 def test_a_batch_of_empty_sequences_alone_is_asked():
     assert verdict(DECODE, nothing_without_a_page).startswith("no-keys: ")
+
+
+def overflows_at_fourth_keys(q, k, v, indptr, indices, last, sm_scale):
+    """Take the largest logit of three keys of four for that of all, as float32 does."""
+    out, lse = reference(DECODE)(q, k, v, indptr, indices, last, sm_scale)
+    for number, (begin, end) in enumerate(pairwise(indptr.tolist())):
+        if begin == end:
+            continue
+        length = (end - begin - 1) * k.shape[1] + int(last[number])
+        keys = k[indices[begin:end]].flatten(0, 1)[:length].float()
+        of_heads = q[number].float().unflatten(0, (keys.shape[1], -1))
+        bits = (
+            torch.einsum("hgd,khd->hgk", of_heads, keys) * sm_scale * math.log2(math.e)
+        )
+        is_fourth = torch.arange(length) % 4 == 3
+        if bool(is_fourth.any()):
+            most = bits[..., is_fourth].amax(-1) - bits[..., ~is_fourth].amax(-1)
+            out[number][(most > 128.0).flatten()] = math.nan
+    return out, lse
+
+
+@pytest.mark.parametrize("secret", [5, 6, 7])
+def test_a_largest_logit_of_some_keys_is_refused(secret: int):
+    few = asked(DECODE, secret).of_case("extreme-logits-of-few")
+    judge = UntilWrong(InProcess(overflows_at_fourth_keys), few, CPU, False, secret)
+    with pytest.raises(Wrong) as wrong:
+        judge.judge()
+    assert "NaN" in wrong.value.reason
 
 
 # the last one has a flag that asks for other outputs, which no solution is asked for

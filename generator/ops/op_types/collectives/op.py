@@ -27,8 +27,8 @@ from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
-# deviation of the sum, by case
-_STDS = {"small-values": 1e-3, "large-values": 1e4}
+# deviation of the sum, by case; float16 ends at 65,504
+_STDS = {"small-values": 1e-3, "large-values": 1e6}
 _ONCE = (
     "float32 sums and one rounding to bfloat16: half an ulp is 2^-8 of a value at most, "
     "and 2^-16 = 1.53e-5 its square"
