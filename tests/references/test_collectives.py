@@ -45,8 +45,8 @@ from kernel_judge.subject import Kernel, Op
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # relations: generator.ops.op_types.collectives.relations
 
-# deviation of the sum, by case
-_STDS = {"small-values": 1e-3, "large-values": 1e4}
+# deviation of the sum, by case; float16 ends at 65,504
+_STDS = {"small-values": 1e-3, "large-values": 1e6}
 _ONCE = (
     "float32 sums and one rounding to bfloat16: half an ulp is 2^-8 of a value at most, "
     "and 2^-16 = 1.53e-5 its square"
@@ -316,7 +316,7 @@ class TestAllgatherTp8H151936(AllgatherBase):
 #   reduced  oracle                   0.004  1e-06    1.6e-05  (2)
 #   reduced  pytorch in ranks-cancel  0.008  0.45     0.002    (3)
 #   reduced  pytorch in small-values  0.008  0.00011  5e-05    (4)
-#   reduced  pytorch in large-values  0.008  1.1e+03  5e-05    (4)
+#   reduced  pytorch in large-values  0.008  1.1e+05  5e-05    (4)
 #   reduced  pytorch                  0.008  0.11     5e-05    (4)
 #   reduced  flashinfer               0.008  1e-06    1.6e-05  (5)
 def reference_allreduce():
@@ -374,7 +374,7 @@ class TestAllreduceTp8H8192(AllreduceBase):
 #   scattered  oracle                   0.004  1e-06    1.6e-05  (2)
 #   scattered  pytorch in ranks-cancel  0.008  0.45     0.002    (3)
 #   scattered  pytorch in small-values  0.008  0.00011  5e-05    (4)
-#   scattered  pytorch in large-values  0.008  1.1e+03  5e-05    (4)
+#   scattered  pytorch in large-values  0.008  1.1e+05  5e-05    (4)
 #   scattered  pytorch                  0.008  0.11     5e-05    (4)
 #   scattered  flashinfer               0.008  1e-06    1.6e-05  (5)
 def reference_reduce_scatter():
