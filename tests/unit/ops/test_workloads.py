@@ -26,7 +26,7 @@ OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
 COUNTS = (
     *("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len"),
     *("kv_len", "num_blocks", "nnz_kv", "total_tokens", "total_rows", "num_rows"),
-    "num_copies",
+    *("num_copies", "rows", "columns"),
 )
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
@@ -85,13 +85,14 @@ MADE = (
 )
 # words of packed codes, megabytes of them: any bits are codes, and none is an index
 PACKED = ("qweight", "qzeros", "bitmask")
-# counts, and numbers of which those outside a range mean that there is none
+# counts, masks, and numbers of which those outside a range mean that there is none
 ANY_NUMBER = {
     ("logits", "prompt_counts"),
     ("logits", "output_counts"),
     ("moe_align", "topk_ids"),
     ("linear_cross_entropy", "labels"),
     ("lora", "slots"),
+    ("masked_attention", "mask"),
 }
 
 
