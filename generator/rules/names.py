@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.schema import NAME_UNSAFE
@@ -56,11 +57,12 @@ INPUT_OUTPUT_OVERLAP = error("""input-output-overlap: An output has the name of 
 _TOKEN = re.compile(r"([a-z]+)([0-9]+)")
 
 
-def name_tokens(name: str) -> Iterable[tuple[str, int]]:
-    """Yield the tokens of a name that carry a number: `kv8` gives `("kv", 8)`."""
-    for part in name.split("_"):
-        if match := _TOKEN.fullmatch(part):
-            yield match[1], int(match[2])
+# the rules of one definition ask forty times
+@lru_cache(maxsize=64)
+def name_tokens(name: str) -> tuple[tuple[str, int], ...]:
+    """Return the tokens of a name that carry a number: `kv8` gives `("kv", 8)`."""
+    matches = map(_TOKEN.fullmatch, name.split("_"))
+    return tuple((match[1], int(match[2])) for match in matches if match)
 
 
 def check(definition: LoadedDefinition) -> Iterator[Problem]:
