@@ -3,8 +3,8 @@
     python benchmarks/bench_light.py [--timings 10000] [--output FILE] [DEFINITION ...]
 
 Needs a GPU to itself. The production kernels of each definition are timed as rivals of a
-solution are, on up to four of its workloads, or cases, until there are as many single
-timings as asked. A line a definition says how many lay below the light's time and below
+solution are, on up to four of its workloads, or cases, again and again until it has its
+share of as many single timings as asked. A line a definition says how many lay below the light's time and below
 what is possible, and the nearest to it; FILE gets a JSON line a kernel and workload.
 Without names: one definition each of kernels that are soon there. On a CPU, whose light
 nobody knows, `--device cpu` only tries the script.
@@ -19,6 +19,7 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from generator.evaluation.clock.fresh import Fresh
 from generator.evaluation.clock.light import light_of
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.rivals import NoRival
-from generator.evaluation.clock.sitting import Sat, Sitting, Throttled
+from generator.evaluation.clock.sitting import Sat, Sitting, Untimed
 from generator.evaluation.clock.stand import Stand
 from generator.evaluation.rounds import Round, rounds_of
 from generator.evaluation.task import workloads_of
@@ -42,21 +43,19 @@ from kernel_judge.inputs.memory import tensor_bytes
 
 ROOT = Path(__file__).resolve().parents[1]
 _DEFINITIONS = (
-    *("rmsnorm_h4096", "rmsnorm_h128", "fused_add_rmsnorm_h2048", "gemma_rmsnorm_h128"),
+    *("rmsnorm_h4096", "rmsnorm_h128", "gemma_rmsnorm_h128", "layernorm_h128"),
     *("gemm_n4096_k4096", "gemm_bf16_n8_k6144", "residual_add_h1280", "bias_add_n1280"),
-    *("layernorm_h128", "silu_and_mul_i512", "silu_and_mul_i14336"),
-    *("embedding_v32000_h4096", "argmax_rows_v128256", "heads_first_h64_d128"),
-    *("split_qkv_h64_kv8_d64", "concat_mla_k_h64_nope128_rope64", "store_kv_kv8_d64"),
-    *("int8_mm_n4096_k4096", "w8a8_fp8_n1280_k8192", "w4a16_int4pack_n1536_k4096"),
-    *("cross_entropy_v50257", "gelu_tanh_backward_i3072"),
-    *("rmsnorm_backward_eps_1em5_h2048", "layernorm_backward_eps_1em5_h768"),
-    *("gated_rmsnorm_h128", "per_token_group_quant_fp8_k1536", "mxfp8_quantize_k2880"),
-    *("causal_conv1d_fwd_d4096_w4", "gdn_decode_qk4_v8_d128_k_last"),
+    *("silu_and_mul_i512", "silu_and_mul_i14336", "embedding_v32000_h4096"),
+    *("argmax_rows_v128256", "split_qkv_h64_kv8_d64", "int8_mm_n4096_k4096"),
+    *("w8a8_fp8_n1280_k8192", "w4a16_int4pack_n1536_k4096", "cross_entropy_v50257"),
     *("merge_state_h64_d64", "rope_with_cos_sin_cache_neox_style_d128_rd64"),
+    "gelu_tanh_backward_i3072",
 )
 # processes that start beside each other, before any of theirs is timed
-_GROUP = 6
+_GROUP = 10
 _ROUNDS = 4
+# of one definition
+_SITTINGS = 12
 _MOST_BYTES = 1 << 30
 
 
@@ -109,7 +108,7 @@ class Counts:
 def sat(field: Field, one: Round, secret: int) -> Sat:
     """Return a sitting in which the first kernel stands where a solution does.
 
-    Raises Refused, Throttled, Silent.
+    Raises Refused, Untimed, Silent.
     """
     stand = Stand(field.device, layout_of(one), _filled(one))
     on = torch.device(field.device)
@@ -188,19 +187,15 @@ def main() -> int:
     options = parser.parse_args()
     device, counts = torch.device(options.device), Counts(options.output)
     files = list(files_of(options.definitions or _DEFINITIONS))
-    before = -1
-    while before < counts.timings < options.timings:
-        before = counts.timings
-        for begin in range(0, len(files), _GROUP):
-            if counts.timings >= options.timings:
-                break
-            _timed_group(files[begin : begin + _GROUP], device, counts)
+    share = -(-options.timings // len(files))
+    for begin in range(0, len(files), _GROUP):
+        _timed_group(files[begin : begin + _GROUP], device, counts, share)
     print(f"{device}: {counts}")
     return int(bool(counts.faster) or not counts.kernels)
 
 
 def _timed_group(
-    files: Sequence[DatasetFile], device: torch.device, counts: Counts
+    files: Sequence[DatasetFile], device: torch.device, counts: Counts, share: int
 ) -> None:
     with ExitStack() as stack:
         fields = []
@@ -216,16 +211,20 @@ def _timed_group(
             except NoRival as error:
                 print(f"{file.name}: {error}", flush=True)
         for file, field, rounds in fields:
-            for name, one in rounds if field.processes else ():
+            wanted = counts.timings + share
+            for name, one in islice(
+                cycle(rounds if field.processes else ()), _SITTINGS
+            ):
+                if counts.timings >= wanted:
+                    break
                 try:
                     of_case = sat(field, one, random.randrange(2**62))
-                except (Refused, Throttled, Silent) as error:
+                except (Refused, Untimed, Silent) as error:
                     print(f"{file.name}, {name}: {error}", flush=True)
                     break
                 of = (one.subject.definition, one.case.axes, one.inputs)
                 light = light_of(*of, device.type)
                 counts.add(file.name, name, of_case, light)
-                one.drop()
             field.close()
             print(f"{file.name}: {counts}", flush=True)
 

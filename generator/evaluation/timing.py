@@ -30,7 +30,7 @@ from generator.evaluation.clock.rivals import (
     places,
 )
 from generator.evaluation.clock.shared_memory import SharedMemory, create
-from generator.evaluation.clock.sitting import Sat, Sitting, Throttled
+from generator.evaluation.clock.sitting import Sat, Sitting, Untimed
 from generator.evaluation.clock.stand import Line, Stand
 from generator.evaluation.clock.telemetry import Telemetry
 from generator.evaluation.confined_reference import ConfinedReference
@@ -149,8 +149,8 @@ def timed(
                 continue
             try:
                 found.append(replace(case, timing=table.timing(case.case, one)))
-            except Throttled as throttled:
-                notes.append(f"{case.case}: not timed: {throttled}")
+            except Untimed as untimed:
+                notes.append(f"{case.case}: not timed: {untimed}")
                 found.append(case)
             except Refused as refused:
                 why = f"in a timed call: {refused.reason}"

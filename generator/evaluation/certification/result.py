@@ -16,6 +16,7 @@ from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent, is_file, read_text
 from generator.dataset.lock import locked
 from generator.dataset.paths import CONDITIONS_KEPT, DatasetFile
+from generator.evaluation.conditions.condition import SKIPPED
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
 from generator.problems import Failure
@@ -90,14 +91,15 @@ def current(dataset: Path) -> list[Certified]:
 def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
     """Add results to the dataset's record; return the definitions that were recorded.
 
-    Kernels that were not asked stay, as long as the definition is the same, and of one
+    Nothing is kept of a kernel of which all was skipped. Kernels that were not asked stay, as long as the definition is the same, and of one
     the conditions that were not, as long as its versions are.
     """
     with locked(dataset):
         values = kept(dataset)
         names = []
         for one in found:
-            if one.error or not one.kernels or not _is_current(dataset, one):
+            asked = {n: k for n, k in one.kernels.items() if _is_asked(k)}
+            if one.error or not asked or not _is_current(dataset, one):
                 continue
             before = values.get(one.definition)
             same = before is not None and before.sha256 == one.sha256
@@ -106,7 +108,7 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
                 one.definition,
                 one.op_type,
                 one.path,
-                {**old, **{n: _added(old.get(n), k) for n, k in one.kernels.items()}},
+                {**old, **{n: _added(old.get(n), k) for n, k in asked.items()}},
                 one.gpu,
                 one.sha256,
             )
@@ -118,6 +120,11 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
         text = f'{{"format": 1, "definitions": {{\n{lines}\n}}}}\n'
         write_below(dataset, CONDITIONS_KEPT, text.encode("ascii"))
     return names
+
+
+def _is_asked(kernel: Mapping[str, Any]) -> bool:
+    """Return whether a kernel came to a verdict on any condition."""
+    return any(c["verdict"] != SKIPPED for c in kernel["conditions"].values())
 
 
 def _added(

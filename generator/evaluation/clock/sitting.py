@@ -22,13 +22,13 @@ from generator.evaluation.clock.contender import (
     timing_of,
 )
 from generator.evaluation.clock.fresh import Fresh
+from generator.evaluation.clock.outputs import distance, number_at
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.sampling import LEAST, OF_RATIO, Drawn, is_settled
 from generator.evaluation.clock.stand import SLICE_MS, Line, Stand, Timed
 from generator.evaluation.clock.telemetry import Sample, Telemetry, summary
 from generator.evaluation.returned import check_returned, parsed
 from generator.evaluation.verdict import (
-    INCORRECT_DTYPE,
     REWARD_HACK,
     RUNTIME_ERROR,
     Refused,
@@ -55,6 +55,8 @@ _COPIED_MS = 0.14
 # shorter than this
 _DELAYED_MS = 1.0
 _LONG = 3
+# of what is less a kernel may need more, such as a wrapper's workspace
+_ROOM_BYTES = 2 << 30
 _MOST_VOID = 0.3
 _SEEDS = 2**31
 _RECENT = 64
@@ -70,8 +72,8 @@ class Kept:
     filled: tuple[torch.Tensor, ...]
 
 
-class Throttled(Exception):
-    """Say why no figure counts: the GPU was slowed down throughout."""
+class Untimed(Exception):
+    """Say why no figure counts, which is not what a solution answered."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,8 @@ class Sitting:
     def sit(self) -> Sat:
         """Return the figures.
 
-        Raises Refused for what the solution did, Throttled where the GPU was slowed down
-        in every round.
+        Raises Refused for what the solution did, Untimed where the GPU was slowed
+        down in every round, or a rival has no memory beside it.
         """
         with _switching():
             return self._sat()
@@ -152,7 +154,7 @@ class Sitting:
         about = summary(samples, throttled)
         if throttled > _MOST and not turns:
             why = ", ".join(about["throttle_reasons"])
-            raise Throttled(f"the GPU was slowed down throughout ({why})")
+            raise Untimed(f"the GPU was slowed down throughout ({why})")
         timing = timing_of(self._solution, self._rivals, self._zero)
         timing |= {"fresh": self._fresh.is_fresh, **about}
         everybody = (self._solution, *self._rivals)
@@ -255,7 +257,7 @@ class Sitting:
             check_returned(returned, stand.layout, stand.device)
             for number, one in enumerate(returned):
                 if one.value is not None:
-                    outputs[number] = _number(one.value, stand.layout.outputs[number])
+                    outputs[number] = number_at(one.value, stand.layout.outputs[number])
         if stand.changed():
             raise Refused(REWARD_HACK, "it writes to what is no output")
         filled = tuple(stand.input(number) for number in stand.filled)
@@ -270,8 +272,7 @@ class Sitting:
         if not others:
             return
         far = min(
-            max(map(_distance, kept.outputs, outputs), default=0.0)
-            for outputs in others
+            max(map(distance, kept.outputs, outputs), default=0.0) for outputs in others
         )
         self._odd.append((far, kept))
         self._odd.sort(key=lambda one: -one[0])
@@ -306,11 +307,21 @@ class Sitting:
                 return False
             if _raised(timed):
                 # a kernel that does not run here is no reason against the solution
+                self._check_room(rival)
                 return False
             is_slow = time.monotonic() - begun > _RIVALS_SECONDS
             if is_slow and rival.raw:
                 break
         return True
+
+    def _check_room(self, rival: Contender) -> None:
+        """Raise Untimed where a rival may have failed because others have the memory."""
+        if self._stand.device != "cuda":
+            return
+        free, _ = torch.cuda.mem_get_info()
+        if free < _ROOM_BYTES:
+            why = f"{rival.name} fails beside it, which leaves {free >> 20} MiB of the GPU"
+            raise Untimed(why)
 
     def _choose_waits(self, contender: Contender) -> None:
         """Wait for the device only where work may last until its time slice ends.
@@ -367,27 +378,3 @@ def _switching() -> Iterator[None]:
 
 def _raised(timed: Timed) -> bool:
     return isinstance(timed.said, dict) and "raised" in timed.said
-
-
-def _number(value: Any, place: Mapping[str, Any]) -> Any:
-    if "at" not in place:
-        return value
-    try:
-        return torch.tensor(value, dtype=getattr(torch, place["dtype"]))
-    except (RuntimeError, OverflowError, TypeError) as error:
-        why = f"it returned {value}, which no {place['dtype']} holds"
-        raise Refused(INCORRECT_DTYPE, why) from error
-
-
-def _distance(one: Any, other: Any) -> float:
-    """Return how far two outputs are apart, as a share of the second one's size."""
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
-        return 0.0
-    if not one.is_floating_point() or one.dtype.itemsize == 1 or one.numel() == 0:
-        return float((one.view(torch.uint8) != other.view(torch.uint8)).float().mean())
-    a, b = one.float(), other.float()
-    finite = torch.isfinite(a) & torch.isfinite(b)
-    off = torch.where(finite, a - b, 0.0).square().sum()
-    size = torch.where(finite, b, 0.0).square().sum() + 1e-30
-    share = (torch.isfinite(a) != torch.isfinite(b)).float().mean()
-    return float(off / size + share)

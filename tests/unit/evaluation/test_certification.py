@@ -312,6 +312,10 @@ def test_page_has_columns_of_tools_that_were_asked(root):
 def test_nothing_is_kept_of_what_was_not_asked(root):
     assert record(root, [replace(certified(root), error="timed out")]) == []
     assert record(root, [certified(root)]) == []
+    skipped = certified(root, pytorch=verdicts(graph="skipped", batch="skipped"))
+    assert record(root, [skipped]) == []
+    both = certified(root, pytorch=verdicts(graph="skipped", batch="holds"))
+    assert record(root, [both]) == [GEMM]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"definitions": {"a": 1}}', '{"a": {}}'])

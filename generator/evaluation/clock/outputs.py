@@ -1,0 +1,35 @@
+"""Outputs of timed calls: numbers as tensors, and how far two are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from generator.evaluation.verdict import INCORRECT_DTYPE, Refused
+
+
+def number_at(value: Any, place: Mapping[str, Any]) -> Any:
+    """Return a number that was returned as its output's place has it. Raises Refused."""
+    if "at" not in place:
+        return value
+    try:
+        return torch.tensor(value, dtype=getattr(torch, place["dtype"]))
+    except (RuntimeError, OverflowError, TypeError) as error:
+        why = f"it returned {value}, which no {place['dtype']} holds"
+        raise Refused(INCORRECT_DTYPE, why) from error
+
+
+def distance(one: Any, other: Any) -> float:
+    """Return how far two outputs are apart, as a share of the second one's size."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return 0.0
+    if not one.is_floating_point() or one.dtype.itemsize == 1 or one.numel() == 0:
+        return float((one.view(torch.uint8) != other.view(torch.uint8)).float().mean())
+    a, b = one.float(), other.float()
+    finite = torch.isfinite(a) & torch.isfinite(b)
+    off = torch.where(finite, a - b, 0.0).square().sum()
+    size = torch.where(finite, b, 0.0).square().sum() + 1e-30
+    share = (torch.isfinite(a) != torch.isfinite(b)).float().mean()
+    return float(off / size + share)
