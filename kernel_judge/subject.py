@@ -57,6 +57,8 @@ class Op:
     return them after the outputs. `kernels` are by provider. `guesses_inputs` is of an
     op that nobody declared: whether `run()` allows the inputs is unknown. Where it
     `answers_alone`, the oracle is the definition's own, and needs nothing of an op_type.
+    An op that `only_moves` has outputs that are elements of inputs, at places that no
+    value decides.
     """
 
     cases: Callable[[Definition], Sequence[Case]] = generic.cases
@@ -71,6 +73,7 @@ class Op:
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     guesses_inputs: bool = False
     answers_alone: bool = False
+    only_moves: bool = False
 
 
 @dataclass(frozen=True, eq=False)

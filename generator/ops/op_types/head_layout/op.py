@@ -133,4 +133,5 @@ OP = Op(
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
     },
+    only_moves=True,
 )
