@@ -153,6 +153,7 @@ OP = Op(
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
         "pytorch": Kernel(pytorch_backends, pytorch_ground_truth),
     },
+    only_moves=True,
 )
 
 
