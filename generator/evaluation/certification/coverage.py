@@ -34,7 +34,7 @@ def of_hopper(dataset: Path) -> dict[HopperKernel, set[str]]:
     An adapter that computes what the kernel is handed or returns is none: what it holds
     under a condition says nothing of the kernel.
     """
-    found: dict[HopperKernel, set[str]] = defaultdict(set)
+    kernels: dict[HopperKernel, set[str]] = defaultdict(set)
     for file in discover_definitions(dataset).files:
         definition, _ = load_file(dataset, file)
         if definition is None:
@@ -48,15 +48,15 @@ def of_hopper(dataset: Path) -> dict[HopperKernel, set[str]]:
                 if is_here and not one.limit and not one.rewrites:
                     symbol = one.symbol or ", ".join(sorted(named))
                     source = source_name(provider, one)
-                    found[HopperKernel(file.op_type, symbol, source)].add(file.name)
-    return found
+                    kernels[HopperKernel(file.op_type, symbol, source)].add(file.name)
+    return kernels
 
 
 def missing(
-    kernels: Mapping[HopperKernel, set[str]], found: Iterable[Certified]
+    kernels: Mapping[HopperKernel, set[str]], recorded: Iterable[Certified]
 ) -> list[HopperKernel]:
     """Return the kernels that are on record of none of their definitions."""
-    known = {(one.definition, name) for one in found for name in one.kernels}
+    known = {(one.definition, name) for one in recorded for name in one.kernels}
     return sorted(
         kernel
         for kernel, names in kernels.items()

@@ -84,7 +84,7 @@ def kernels(
     subject = subject_of(definition)
     known = subject.definition
     names = list(known.interface.input_specs)
-    found: dict[str, Call] = {}
+    calls: dict[str, Call] = {}
     for provider in providers:
         for backend in subject.backends(provider):
             if backend_obstacle(provider, backend, torch.device(device)) is not None:
@@ -98,8 +98,8 @@ def kernels(
                 inputs = dict(zip(names, given, strict=True))
                 return a(known, inputs, b.name)
 
-            found[f"{provider}/{backend.name}" if backend.name else provider] = kernel
-    return found
+            calls[f"{provider}/{backend.name}" if backend.name else provider] = kernel
+    return calls
 
 
 class _Plans:

@@ -279,9 +279,9 @@ class Sitting:
         del self._odd[_ODD:]
 
     def _to_judge(self) -> list[Kept]:
-        found = list(self._drawn.kept)
+        drawn = list(self._drawn.kept)
         odd = [kept for _, kept in self._odd]
-        return found + [one for one in odd if all(one is not k for k in found)]
+        return drawn + [one for one in odd if all(one is not k for k in drawn)]
 
     def _stage(self) -> Mapping[str, Any]:
         inputs = self._fresh.next()
