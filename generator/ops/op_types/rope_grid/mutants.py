@@ -61,7 +61,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         half_angles = wrong.pop("short", False)
 
         def formula(inputs: Inputs) -> tuple[torch.Tensor, ...]:
-            found = []
+            both = []
             for x in (inputs["q"], inputs["k"]):
                 turns = _angles(tuple(x.shape[:-2]), pairs, theta * factor, **wrong)
                 cos, sin = (
@@ -70,20 +70,20 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
                 )
                 if half_angles:
                     cos, sin = cos.bfloat16().float(), sin.bfloat16().float()
-                found.append(_turned(x.float(), cos, sin, is_video))
-            return tuple(found)
+                both.append(_turned(x.float(), cos, sin, is_video))
+            return tuple(both)
 
         return computed(definition, name, formula)
 
     def other_pairs(inputs: Inputs) -> tuple[torch.Tensor, ...]:
-        found = []
+        both = []
         for x in (inputs["q"], inputs["k"]):
             turns = (
                 _angles(tuple(x.shape[:-2]), pairs, theta).to(x.device).unsqueeze(-2)
             )
             cos, sin = turns.cos().float(), turns.sin().float()
-            found.append(_turned(x.float(), cos, sin, not is_video))
-        return tuple(found)
+            both.append(_turned(x.float(), cos, sin, not is_video))
+        return tuple(both)
 
     def back(run: Run, inputs: dict[str, Any]) -> Any:
         def mirrored(x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,181 @@
+"""lightning_attention: states of heads that decay by a slope, and products of q with them.
+
+The oracle adds up, in float64, the products of each query with all keys before it, each
+decayed by its distance. SGLang's Triton kernels compute decode and, in blocks, prefill.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.lightning_attention.relations import state_relations
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition
+from kernel_judge.inputs.memory import shape_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.subject import Kernel, Op
+
+_UNIT = 2.0**-8
+_SUMS = (
+    "float32 sums of 128 products, as large as a row's outputs together, are off by 2^-24 "
+    "of a partial sum in each step: 11 times that, and states by as much a token"
+)
+_BLOCKS = (
+    "the kernel in blocks rounds decayed keys, products and states to bfloat16 before "
+    "products, by 2^-8/sqrt(3) root mean square each, of which an element that happens to "
+    "be small is off by as much as its row's others: 7.5 deviations"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-6, nmse=1.6e-5, of_row=1e-5),
+        f"one rounding to bfloat16: half an ulp is 2^-8 of a value at most; {_SUMS}",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=2e-6, nmse=1.6e-5, of_row=2e-5),
+        f"both sides round once, to neighbours at most, 2^-7 apart; {_SUMS}",
+        where=lambda axes: "seq_len" not in axes,
+    ),
+    Override(
+        "output",
+        Tolerance(
+            rtol=4 * _UNIT,
+            atol=1e-4,
+            nmse=3e-5,
+            of_row=round(7.5 * _UNIT * math.sqrt(2.0 / 3.0), 4),
+        ),
+        _BLOCKS,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=2e-6, atol=4e-6, nmse=1e-11),
+        "a product of two bfloat16 numbers is exact in float32; the decayed state and the "
+        "sum, 5 at most, round by 2^-24 each",
+        source="oracle",
+        where=lambda axes: "seq_len" not in axes,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=4e-5, nmse=1e-10),
+        "exp(-slope) is rounded to float32, by 2^-25 of itself, once for each token that "
+        "is left: 512 at slopes of 0.002, which makes 1.5e-5 of states of 3, and so do the "
+        "roundings of their sums",
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=4e-6, atol=8e-6, nmse=1e-10),
+        "the same, on either side; exponentials are approximate",
+        where=lambda axes: "seq_len" not in axes,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=2 * _UNIT, atol=1e-4, nmse=1.6e-5, of_row=round(7.5 * _UNIT, 4)),
+        _BLOCKS,
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one token, prompts around a block of 256, and states of zeros."""
+    is_decode = "seq_len" not in (definition.interface.input_specs["q"].shape or ())
+    sizes: dict[str, tuple[str, int, int]] = {
+        "one-token": ("small", 1, 1),
+        "three-sequences": ("small", 3, 7),
+        "no-history": ("small", 2, 5),
+        "block-and-more": ("medium", 1 if not is_decode else 9, 259),
+        "past-limits": (LIMITS, 3 if not is_decode else 67, 531),
+        "long": ("large", 2 if not is_decode else 64, 1_024),
+    }
+    return [
+        Case(
+            name,
+            size,
+            {"batch_size": rows, **({} if is_decode else {"seq_len": length})},
+            {"is_new": name == "no-history"},
+        )
+        for name, (size, rows, length) in sizes.items()
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return q, k, v bfloat16, states float32, and slopes as ALiBi's, of a middle layer."""
+    lengths = {**definition.axes, **case.axes}
+    inputs: dict[str, Any] = {}
+    for name, spec in definition.interface.input_specs.items():
+        shape, drawn = shape_of(spec, lengths), stream.child(name)
+        if name == "slopes":
+            heads = torch.arange(1.0, shape[0] + 1.0, dtype=torch.float64)
+            inputs[name] = (0.53 * 2.0 ** (-8.0 * heads / shape[0])).float()
+        elif name == "state":
+            values = drawn.values(shape, 1.5)
+            inputs[name] = (
+                torch.zeros_like(values) if case.params.get("is_new") else values
+            )
+        else:
+            std = lengths["head_dim"] ** -0.5 if name == "k" else 1.0
+            inputs[name] = drawn.values(shape, std).to(torch.bfloat16)
+    return inputs
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output and states in float64."""
+    q, k, v = (inputs[name].double() for name in ("q", "k", "v"))
+    is_decode = q.dim() == 3
+    if is_decode:
+        q, k, v = (x.unsqueeze(2) for x in (q, k, v))
+    state, slopes = inputs["state"].double(), inputs["slopes"].double()
+    places = torch.arange(q.shape[2], dtype=torch.float64, device=q.device)
+    back = places[:, None] - places[None]
+    output, ends = torch.empty_like(q), torch.empty_like(state)
+    for head, slope in enumerate(slopes):
+        left = torch.where(back >= 0, torch.exp(-slope * back.clamp_min(0)), 0.0)
+        weights = q[:, head] @ k[:, head].mT * left
+        history = torch.exp(-slope * (places + 1.0))[:, None] * (
+            q[:, head] @ state[:, head]
+        )
+        output[:, head] = weights @ v[:, head] + history
+        sums = (k[:, head] * left[-1][:, None]).mT @ v[:, head]
+        ends[:, head] = sums + torch.exp(-slope * q.shape[2]) * state[:, head]
+    return (output.squeeze(2) if is_decode else output), ends
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's Triton kernels."""
+    return (Backend("triton", min_sm=80, needs=("triton", "einops")),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output and states; decode writes to the states that it is handed."""
+    from sglang.kernels.ops.attention.linear import lightning_attn
+
+    q, k, v, state, slopes = inputs.values()
+    if q.dim() == 3:
+        slots = torch.arange(len(q), device=q.device)
+        rows = lightning_attn.linear_decode_forward_triton(
+            q.unsqueeze(2), k.unsqueeze(2), v.unsqueeze(2), state, slopes, slots
+        )
+        return rows.view(q.shape), state
+    output, states = lightning_attn.lightning_attention(
+        q, k, v, slopes, kv_history=state
+    )
+    return output, states[:, :, -1]
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=state_relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)
