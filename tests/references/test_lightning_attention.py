@@ -1,0 +1,365 @@
+"""Reference tests of op_type lightning_attention.
+
+Rendered: don't edit. `gen-tests --op-type lightning_attention` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.lightning_attention.relations import state_relations
+from generator.running.harness import (
+    GroundTruthsAgree,
+    MatchesRecorded,
+    MatchesSGLang,
+    Metamorphic,
+    main,
+)
+from kernel_judge.comparison.tolerance import Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.memory import shape_of
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.subject import Kernel, Op
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.lightning_attention.relations
+
+_UNIT = 2.0**-8
+_SUMS = (
+    "float32 sums of 128 products, as large as a row's outputs together, are off by 2^-24 "
+    "of a partial sum in each step: 11 times that, and states by as much a token"
+)
+_BLOCKS = (
+    "the kernel in blocks rounds decayed keys, products and states to bfloat16 before "
+    "products, by 2^-8/sqrt(3) root mean square each, of which an element that happens to "
+    "be small is off by as much as its row's others: 7.5 deviations"
+)
+TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=1e-6, nmse=1.6e-5, of_row=1e-5),
+        f"one rounding to bfloat16: half an ulp is 2^-8 of a value at most; {_SUMS}",
+        source="oracle",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=8e-3, atol=2e-6, nmse=1.6e-5, of_row=2e-5),
+        f"both sides round once, to neighbours at most, 2^-7 apart; {_SUMS}",
+        where=lambda axes: "seq_len" not in axes,
+    ),
+    Override(
+        "output",
+        Tolerance(
+            rtol=4 * _UNIT,
+            atol=1e-4,
+            nmse=3e-5,
+            of_row=round(7.5 * _UNIT * math.sqrt(2.0 / 3.0), 4),
+        ),
+        _BLOCKS,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=2e-6, atol=4e-6, nmse=1e-11),
+        "a product of two bfloat16 numbers is exact in float32; the decayed state and the "
+        "sum, 5 at most, round by 2^-24 each",
+        source="oracle",
+        where=lambda axes: "seq_len" not in axes,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=4e-5, nmse=1e-10),
+        "exp(-slope) is rounded to float32, by 2^-25 of itself, once for each token that "
+        "is left: 512 at slopes of 0.002, which makes 1.5e-5 of states of 3, and so do the "
+        "roundings of their sums",
+        source="oracle",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=4e-6, atol=8e-6, nmse=1e-10),
+        "the same, on either side; exponentials are approximate",
+        where=lambda axes: "seq_len" not in axes,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=2 * _UNIT, atol=1e-4, nmse=1.6e-5, of_row=round(7.5 * _UNIT, 4)),
+        _BLOCKS,
+    ),
+)
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one token, prompts around a block of 256, and states of zeros."""
+    is_decode = "seq_len" not in (definition.interface.input_specs["q"].shape or ())
+    sizes: dict[str, tuple[str, int, int]] = {
+        "one-token": ("small", 1, 1),
+        "three-sequences": ("small", 3, 7),
+        "no-history": ("small", 2, 5),
+        "block-and-more": ("medium", 1 if not is_decode else 9, 259),
+        "past-limits": (LIMITS, 3 if not is_decode else 67, 531),
+        "long": ("large", 2 if not is_decode else 64, 1_024),
+    }
+    return [
+        Case(
+            name,
+            size,
+            {"batch_size": rows, **({} if is_decode else {"seq_len": length})},
+            {"is_new": name == "no-history"},
+        )
+        for name, (size, rows, length) in sizes.items()
+    ]
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return q, k, v bfloat16, states float32, and slopes as ALiBi's, of a middle layer."""
+    lengths = {**definition.axes, **case.axes}
+    inputs: dict[str, Any] = {}
+    for name, spec in definition.interface.input_specs.items():
+        shape, drawn = shape_of(spec, lengths), stream.child(name)
+        if name == "slopes":
+            heads = torch.arange(1.0, shape[0] + 1.0, dtype=torch.float64)
+            inputs[name] = (0.53 * 2.0 ** (-8.0 * heads / shape[0])).float()
+        elif name == "state":
+            values = drawn.values(shape, 1.5)
+            inputs[name] = (
+                torch.zeros_like(values) if case.params.get("is_new") else values
+            )
+        else:
+            std = lengths["head_dim"] ** -0.5 if name == "k" else 1.0
+            inputs[name] = drawn.values(shape, std).to(torch.bfloat16)
+    return inputs
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output and states in float64."""
+    q, k, v = (inputs[name].double() for name in ("q", "k", "v"))
+    is_decode = q.dim() == 3
+    if is_decode:
+        q, k, v = (x.unsqueeze(2) for x in (q, k, v))
+    state, slopes = inputs["state"].double(), inputs["slopes"].double()
+    places = torch.arange(q.shape[2], dtype=torch.float64, device=q.device)
+    back = places[:, None] - places[None]
+    output, ends = torch.empty_like(q), torch.empty_like(state)
+    for head, slope in enumerate(slopes):
+        left = torch.where(back >= 0, torch.exp(-slope * back.clamp_min(0)), 0.0)
+        weights = q[:, head] @ k[:, head].mT * left
+        history = torch.exp(-slope * (places + 1.0))[:, None] * (
+            q[:, head] @ state[:, head]
+        )
+        output[:, head] = weights @ v[:, head] + history
+        sums = (k[:, head] * left[-1][:, None]).mT @ v[:, head]
+        ends[:, head] = sums + torch.exp(-slope * q.shape[2]) * state[:, head]
+    return (output.squeeze(2) if is_decode else output), ends
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return SGLang's Triton kernels."""
+    return (Backend("triton", min_sm=80, needs=("triton", "einops")),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return output and states; decode writes to the states that it is handed."""
+    from sglang.kernels.ops.attention.linear import lightning_attn
+
+    q, k, v, state, slopes = inputs.values()
+    if q.dim() == 3:
+        slots = torch.arange(len(q), device=q.device)
+        rows = lightning_attn.linear_decode_forward_triton(
+            q.unsqueeze(2), k.unsqueeze(2), v.unsqueeze(2), state, slopes, slots
+        )
+        return rows.view(q.shape), state
+    output, states = lightning_attn.lightning_attention(
+        q, k, v, slopes, kv_history=state
+    )
+    return output, states[:, :, -1]
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=state_relations,
+    tolerances=TOLERANCES,
+    kernels={"sglang": Kernel(sglang_backends, sglang_ground_truth)},
+)
+
+
+# ---- the interfaces
+
+INTERFACE_LIGHTNING_DECODE = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, num_heads, head_dim]",
+        "k": "bfloat16[batch_size, num_heads, head_dim]",
+        "v": "bfloat16[batch_size, num_heads, head_dim]",
+        "state": "float32[batch_size, num_heads, head_dim, head_dim]",
+        "slopes": "float32[num_heads]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_heads, head_dim]",
+        "new_state": "float32[batch_size, num_heads, head_dim, head_dim]",
+    },
+)
+INTERFACE_LIGHTNING_PREFILL = Interface(
+    inputs={
+        "q": "bfloat16[batch_size, num_heads, seq_len, head_dim]",
+        "k": "bfloat16[batch_size, num_heads, seq_len, head_dim]",
+        "v": "bfloat16[batch_size, num_heads, seq_len, head_dim]",
+        "state": "float32[batch_size, num_heads, head_dim, head_dim]",
+        "slopes": "float32[num_heads]",
+    },
+    outputs={
+        "output": "bfloat16[batch_size, num_heads, seq_len, head_dim]",
+        "new_state": "float32[batch_size, num_heads, head_dim, head_dim]",
+    },
+)
+
+# ---- the tests
+
+
+class LightningAttentionTests(
+    GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic
+):
+    """What the tests of lightning_attention share."""
+
+    op_type = "lightning_attention"
+    sizes = ("small", "medium")
+    op = OP
+
+
+# fmt: off
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) one rounding to bfloat16.
+# (2) both sides round once, to neighbours at most, 2^-7 apart.
+# (3) the kernel in blocks rounds decayed keys, products and states to bfloat16 before
+# products, by 2^-8/sqrt(3) root mean square each, of which an element that happens to
+# be small is off by as much as its row's others.
+# (4) a product of two bfloat16 numbers is exact in float32.
+# (5) exp(-slope) is rounded to float32, by 2^-25 of itself, once for each token that is
+# left.
+# (6) the same, on either side.
+
+
+# Lightning attention, one token of each sequence: for each token state = exp(-slope) *
+# state + k v^T, and output = q state, with a slope of each head. Nothing is scaled. In
+# float32, the output rounded once to bfloat16.
+# Tolerances:
+#   output     source                rtol     atol                      NMSE     reason
+#   output     oracle                0.004    1e-06 + 1e-05·row's RMS   1.6e-05  (1)
+#   output     sglang of some sizes  0.008    2e-06 + 2e-05·row's RMS   1.6e-05  (2)
+#   output     sglang                0.0156   0.0001 + 0.024·row's RMS  3e-05    (3)
+#   new_state  oracle of some sizes  2e-06    4e-06                     1e-11    (4)
+#   new_state  oracle                1e-05    4e-05                     1e-10    (5)
+#   new_state  sglang of some sizes  4e-06    8e-06                     1e-10    (6)
+#   new_state  sglang                0.00781  0.0001 + 0.029·row's RMS  1.6e-05  (3)
+def reference_lightning_decode():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        state: torch.Tensor,
+        slopes: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        decay = torch.exp(-slopes).view(1, -1, 1, 1)
+        added = k.float().unsqueeze(-1) * v.float().unsqueeze(-2)
+        new_state = decay * state + added
+        output = (q.float().unsqueeze(-1) * new_state).sum(dim=-2)
+        return output.to(q.dtype), new_state
+
+    return run
+
+
+class LightningDecodeBase(LightningAttentionTests):
+    reference = staticmethod(reference_lightning_decode)
+    interface = INTERFACE_LIGHTNING_DECODE
+    axes = {"head_dim": 128}
+
+class TestLightningDecodeH16D128(LightningDecodeBase):
+    name = "lightning_decode_h16_d128"  # model:ring-mini-linear-2.0
+    axes = {"num_heads": 16}
+    sha256 = "bfd9658b0b57e3dd9829d1d6c2380dfac0684ca144d70720649fa3509072d90b"
+
+class TestLightningDecodeH64D128(LightningDecodeBase):
+    name = "lightning_decode_h64_d128"  # model:minimax-m1, model:minimax-text-01
+    axes = {"num_heads": 64}
+    sha256 = "504650cc3b4bb1669b15c1e871ab796ce80e4b2b65bc0072d78905aa325ced6a"
+
+class TestLightningDecodeH8D128(LightningDecodeBase):
+    name = "lightning_decode_h8_d128"  # model:minimax-m1, model:minimax-text-01, tp:8
+    axes = {"num_heads": 8}
+    sha256 = "93482b2fdc5dfa31e68d2683339e6608fdf1a9db7147bd779c5edf7058ff1dcd"
+
+
+# Lightning attention, whole prompts: for each token state = exp(-slope) * state + k
+# v^T, and output = q state, with a slope of each head. Nothing is scaled. In float32,
+# the output rounded once to bfloat16.
+# Tolerances: as of reference_lightning_decode.
+def reference_lightning_prefill():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        state: torch.Tensor,
+        slopes: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        decay = torch.exp(-slopes).view(1, -1, 1, 1)
+        new_state = state
+        reads = []
+        for t in range(q.shape[2]):
+            added = k[:, :, t].float().unsqueeze(-1) * v[:, :, t].float().unsqueeze(-2)
+            new_state = decay * new_state + added
+            reads.append(torch.einsum("bhk,bhkv->bhv", q[:, :, t].float(), new_state))
+        return torch.stack(reads, dim=2).to(q.dtype), new_state
+
+    return run
+
+
+class LightningPrefillBase(LightningAttentionTests):
+    reference = staticmethod(reference_lightning_prefill)
+    interface = INTERFACE_LIGHTNING_PREFILL
+    axes = {"head_dim": 128}
+
+class TestLightningPrefillH16D128(LightningPrefillBase):
+    name = "lightning_prefill_h16_d128"  # model:ring-mini-linear-2.0
+    axes = {"num_heads": 16}
+    sha256 = "96d143193cea3ab2e0cf424af3d64224029774a3a6bfd7ba55711621a125c081"
+
+class TestLightningPrefillH64D128(LightningPrefillBase):
+    name = "lightning_prefill_h64_d128"  # model:minimax-m1, model:minimax-text-01
+    axes = {"num_heads": 64}
+    sha256 = "21b464e5c142e932c8559aa94b200be9d8359c51b925ddbbc5c5ef7fbaeb6b1d"
+
+class TestLightningPrefillH8D128(LightningPrefillBase):
+    name = "lightning_prefill_h8_d128"  # model:minimax-m1, model:minimax-text-01, tp:8
+    axes = {"num_heads": 8}
+    sha256 = "39c1e58ddf594e8529ec9670ff994dced3758a580b0728c44726f7dab3696ed8"
+
+
+# fmt: on
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
