@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 FILES = {
     "action": ("review",),
     "execute": ("review", "execute"),
+    "run": ("run",),
     "test": ("test",),
 }
 """Name of a file → the extras that it installs."""

@@ -8,7 +8,9 @@
                                       benchmarks, compared with the last night
 
 The environment is .venv in the checkout; pip installs into it once, and again where
-pyproject.toml, constraints.txt or requirements/test.txt changed. Other arguments after `run` go to pytest.
+pyproject.toml, constraints.txt or a file of requirements/ changed: for `run` what runs
+definitions and tests, for the others also what checks this project. Other arguments after
+`run` go to pytest.
 """
 
 from __future__ import annotations
@@ -83,11 +85,9 @@ def main(arguments: list[str]) -> int:
         if arguments:
             print(f"Error: {shlex.join(arguments)}: it is none of these.")
         return 2
-    if not set_up():
-        return 2
     if arguments[0] == "run":
-        return run(arguments[1:])
-    if not set_up_models():
+        return run(arguments[1:]) if set_up("run") else 2
+    if not set_up("test") or not set_up_models():
         return 2
     if arguments[0] == "nightly":
         return call(["python", "tools/nightly.py", *arguments[1:]])
@@ -114,13 +114,10 @@ def run(arguments: list[str]) -> int:
     return ran or rendered
 
 
-def set_up() -> bool:
-    """Create the environment and install into it, unless that was done already."""
-    digest = hashlib.sha256(f"{sys.version} {PEER}".encode())
-    for name in ("pyproject.toml", "constraints.txt", "requirements/test.txt"):
-        digest.update((ROOT / name).read_bytes())
-    stamp = VENV / "gen-tests.stamp"
-    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+def set_up(extra: str) -> bool:
+    """Create the environment and install an extra into it, unless that was done already."""
+    # the packages for tests are those for a run as well
+    if any(is_set_up(done) for done in (extra, "test")):
         return True
     print(
         f"Setting up {VENV.relative_to(ROOT)}; pip may take some minutes.", flush=True
@@ -128,19 +125,38 @@ def set_up() -> bool:
     # without --clear: whatever else somebody installed there stays
     made = subprocess.call([sys.executable, "-m", "venv", str(VENV)])
     # all but torch, of which machines have builds of their own: with known hashes
-    hashed = [*PIP, "--require-hashes", "-r", "requirements/test.txt"]
-    ours = [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", ".[test]"]
-    if made or call(hashed) or call(ours) or call([*PIP, "--no-deps", PEER]):
+    hashed = [*PIP, "--require-hashes", "-r", f"requirements/{extra}.txt"]
+    ours = [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", f".[{extra}]"]
+    peer = [[*PIP, "--no-deps", PEER]] if extra == "test" else []
+    if made or any(call(command) for command in (hashed, ours, *peer)):
         print("Error: the environment could not be set up; see pip's message above.")
         return False
-    stamp.write_text(digest.hexdigest())
+    stamp(extra).write_text(digest(extra))
     return True
+
+
+def is_set_up(extra: str) -> bool:
+    """Return whether an extra was installed, by files that are as they were then."""
+    return stamp(extra).exists() and stamp(extra).read_text() == digest(extra)
+
+
+def stamp(extra: str) -> Path:
+    """Return the file that says what was installed."""
+    return VENV / f"gen-tests-{extra}.stamp"
+
+
+def digest(extra: str) -> str:
+    """Return a hash of all that says what is installed."""
+    found = hashlib.sha256(f"{sys.version} {PEER}".encode())
+    for name in ("pyproject.toml", "constraints.txt", f"requirements/{extra}.txt"):
+        found.update((ROOT / name).read_bytes())
+    return found.hexdigest()
 
 
 def set_up_models() -> bool:
     """Install what parity compares models with, unless that was done already."""
-    stamp = ROOT / MODELS_FOLDER / "gen-tests.stamp"
-    if stamp.exists() and stamp.read_text() == MODELS:
+    done = ROOT / MODELS_FOLDER / "gen-tests.stamp"
+    if done.exists() and done.read_text() == MODELS:
         return True
     print(f"Setting up {MODELS_FOLDER}, for the tests of whole models.", flush=True)
     # what it requires beside our own packages is no conflict: it has a folder of its own
@@ -148,7 +164,7 @@ def set_up_models() -> bool:
     if call([*PIP, *options, MODELS]):
         print(f"Error: {MODELS} could not be installed; see pip's message above.")
         return False
-    stamp.write_text(MODELS)
+    done.write_text(MODELS)
     return True
 
 
