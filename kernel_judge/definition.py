@@ -14,9 +14,6 @@ WORKLOAD = "workload"
 LIMITS = "limits"
 """The size of a case that crosses the limits that kernels and references may have."""
 
-PROVIDERS = ("flashinfer", "sglang", "pytorch")
-"""Who makes production kernels, in the order in which they are asked."""
-
 _SPEC = re.compile(r"(\w+)(?:\[([\w, ]*)\])?")
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
-import sys
 from functools import cache
 from itertools import permutations
 
@@ -14,8 +12,8 @@ import torch
 from kernel_judge.definition import Backend
 from kernel_judge.elsewhere import elsewhere
 from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.provider import providers
 
-DISTRIBUTIONS = {"flashinfer": "flashinfer-python", "sglang": "sglang"}
 # of the modules that a backend may need: what to install where one is missing
 _INSTALLED_BY = {"cutlass": "nvidia-cutlass-dsl"}
 
@@ -44,14 +42,20 @@ def provider_obstacle(provider: str, device: torch.device) -> Obstacle | None:
     PyTorch's own CUDA kernels (cuBLAS) count as production kernels, its CPU ones don't.
     One that is called elsewhere is never imported here.
     """
+    library = providers().get(provider)
+    if library is None:
+        return Obstacle(
+            Kind.NOT_INSTALLED, "no installed distribution is this provider"
+        )
+    if library.broken:
+        return Obstacle(Kind.BROKEN, library.broken)
     process = elsewhere(provider)
     if process is not None:
         return process.absence()
-    if provider != "pytorch":
-        failure = import_failure(provider)
-        if failure is not None:
-            return failure
-    if device.type != "cuda":
+    failure = import_failure(library.module)
+    if failure is not None:
+        return failure
+    if device.type != "cuda" and not library.on_cpu:
         return _needs_cuda(device)
     return None
 
@@ -124,26 +128,3 @@ def compute_capability(device: torch.device) -> int:
         return 0
     major, minor = torch.cuda.get_device_capability(device)
     return 10 * major + minor
-
-
-@cache
-def version(provider: str) -> str:
-    """Return the installed version of a provider, empty where none is recorded."""
-    if provider == "pytorch":
-        return str(torch.__version__)
-    try:
-        return importlib.metadata.version(DISTRIBUTIONS[provider])
-    except importlib.metadata.PackageNotFoundError:
-        # imported before it is described, but for what is called elsewhere
-        return str(getattr(sys.modules.get(provider), "__version__", ""))
-
-
-def describe(provider: str, device: torch.device) -> str:
-    """Return one line on a provider: its version, or why it is not used."""
-    obstacle = provider_obstacle(provider, device)
-    if obstacle is not None:
-        return f"{provider}: {obstacle}"
-    text = f"{provider} {version(provider)}".rstrip()
-    process = elsewhere(provider)
-    note = process.note(device.type == "cuda") if process is not None else ""
-    return f"{text} ({note})" if note else text

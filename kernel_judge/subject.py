@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from kernel_judge.inputs import generic
 from kernel_judge.inputs.memory import PeakBytes
 from kernel_judge.inputs.repeated import repeated_inputs
 from kernel_judge.inputs.trial import Inputs, MakeInputs, Trial
+from kernel_judge.provider import Provider, serving
 from kernel_judge.relation import Relation
 
 Run = Callable[..., Any]
@@ -181,16 +183,40 @@ class Subject:
         fills = self.op.filled_inputs
         return () if fills is None else tuple(fills(inputs))
 
+    @cached_property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """Return provider → its kernels: those of the op, and what providers bring."""
+        return {**self.op.kernels, **brought(self.op_type)}
+
     def backends(self, provider: str) -> Sequence[Backend]:
         """Return a provider's backends for the definition, none without a kernel."""
-        kernel = self.op.kernels.get(provider)
+        kernel = self.kernels.get(provider)
         return () if kernel is None else kernel.backends(self.definition)
 
     def why_unresolved(self, provider: str) -> str | None:
         """Return why a provider is not asked, None where it is."""
-        kernel = self.op.kernels.get(provider)
+        kernel = self.kernels.get(provider)
         named = kernel is not None and kernel.is_named
         return kernel.refusal if kernel is not None and named else self.unresolved
+
+
+def brought(op_type: str) -> dict[str, Kernel]:
+    """Return provider → the kernels that it brings for an op_type of others."""
+    return {one.name: _brought(one, op_type) for one in serving(op_type)}
+
+
+def _brought(provider: Provider, op_type: str) -> Kernel:
+    """Return what a provider's module has as `KERNEL`, one that says why not if nothing."""
+    module = provider.adapters[op_type]
+    try:
+        kernel = getattr(importlib.import_module(module), "KERNEL", None)
+        why = "has no KERNEL, a kernel_judge.Kernel"
+    except Exception as error:  # noqa: BLE001 - whatever an import raises
+        kernel, why = None, " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    if isinstance(kernel, Kernel):
+        return kernel
+    broken = Backend("broken", limit=f"{module}: {why}")
+    return Kernel(lambda _: (broken,), lambda *_: None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,14 +21,14 @@ from generator.rules.load import load_definitions
 from generator.rules.subjects import subject_of
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesPyTorch,
     MatchesRecorded,
+    matches,
 )
 from kernel_judge.checks.pairs import compared, pairs
-from kernel_judge.definition import PROVIDERS, Case, Definition
+from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.repeated import DISTINCT
 from kernel_judge.inputs.trial import Trial
+from kernel_judge.provider import providers
 from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
@@ -85,7 +85,7 @@ def class_of(
     """
     plain = {name: getattr(value, "__func__", value) for name, value in changes.items()}
     kernels = dict(op.OP.kernels)
-    for provider in PROVIDERS:
+    for provider in providers():
         parts = {"backends": "backends", "ground_truth": "call"}
         replaced_parts = {
             field: plain.pop(f"{provider}_{part}")
@@ -96,7 +96,8 @@ def class_of(
             kernels[provider] = replace(kernels[provider], **replaced_parts)
     fields = {name: plain.pop(name) for name in OP_FIELDS if name in plain}
     constants = {name.upper(): value for name, value in definition.constants.items()}
-    bases = (GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded)
+    live = matches("flashinfer", "pytorch")
+    bases = (GroundTruthsAgree, live, MatchesRecorded)
     attributes: dict[str, Any] = {
         **constants,
         "axes": definition.axes,

@@ -24,8 +24,8 @@ from generator.cli.output import (
 )
 from generator.evaluation.conditions.condition import SANITIZERS
 from generator.problems.messages import plural
+from kernel_judge.provider import providers as known_providers
 
-_PROVIDERS = ("flashinfer", "sglang", "pytorch")
 _NEEDED = ("torch", "numpy")
 
 
@@ -35,7 +35,7 @@ def certify(
     providers: tuple[str, ...] = options.several(
         "Take this provider's kernels; may be repeated. All of flashinfer, sglang and "
         "pytorch if not given.",
-        _PROVIDERS,
+        tuple(known_providers()),
         "--provider",
     ),
     conditions: tuple[str, ...] = options.several(
@@ -113,7 +113,7 @@ def certify(
         dataset,
         {
             "device": device,
-            "providers": list(providers or _PROVIDERS),
+            "providers": list(providers or known_providers()),
             "conditions": chosen_conditions("--as", under),
             "sanitizers": chosen_conditions("--sanitize", sanitize, SANITIZERS),
             "soak": soak,

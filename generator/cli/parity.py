@@ -14,6 +14,7 @@ from generator.cli.choose import Choice
 from generator.cli.output import progress, say, show, write_files
 from generator.problems import Failure
 from generator.problems.messages import plural
+from kernel_judge.provider import providers
 
 _GEOMETRIES = [
     "tiny",
@@ -66,7 +67,7 @@ def parity(
     ),
     kernels: str | None = options.value(
         "Run, beside the references, this provider's kernels in bfloat16.",
-        ("flashinfer", "sglang"),
+        tuple(name for name in providers() if name != "pytorch"),
         default=None,
     ),
     solution: str | None = options.value(

@@ -13,11 +13,11 @@ from generator.cli.choose import Choice
 from generator.cli.output import require_modules, say, show, status_of, write_lines
 from generator.problems import Failure
 from generator.problems.messages import one_line, plural
+from kernel_judge.provider import providers as known_providers
 
 if TYPE_CHECKING:
     from generator.ground_truth.recording import RecordingResult
 
-_PROVIDERS = ("flashinfer", "sglang", "pytorch")
 _SIZES = ("small", "medium", "large")
 _STATUSES = ("recorded", "current", "unusable", "failed")
 _NEEDED = ("torch", "numpy", "safetensors", "pytest")
@@ -29,7 +29,7 @@ def record(
     providers: tuple[str, ...] = options.several(
         "Take this provider's kernels; may be repeated. The first usable one of "
         "flashinfer, sglang and pytorch if not given.",
-        _PROVIDERS,
+        tuple(known_providers()),
         "--provider",
     ),
     tests: Path | None = options.tests,

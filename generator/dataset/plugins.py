@@ -11,10 +11,11 @@ from types import MappingProxyType, ModuleType
 
 from generator.problems import Failure
 
-OP_TYPES, RULES, DIALECTS = (
+OP_TYPES, RULES, DIALECTS, PROVIDERS = (
     "gen_tests.op_types",
     "gen_tests.rules",
     "gen_tests.dialects",
+    "gen_tests.providers",
 )
 """The groups of entry points."""
 

@@ -28,8 +28,8 @@ from generator.evaluation.verdict import REWARD_HACK, Refused
 from generator.execution.outcome import CannotRun
 from generator.problems.messages import one_line
 from kernel_judge.checks.available import source_name
-from kernel_judge.definition import PROVIDERS
 from kernel_judge.inputs.memory import tensor_bytes
+from kernel_judge.provider import providers
 from kernel_judge.subject import Subject
 
 _SMALL, _LARGE = 0, 1
@@ -166,7 +166,7 @@ def rival_sessions(
         opens[REFERENCE] = lambda: nullcontext(reference.session())
     how = {"root": str(root.absolute()), "file": asdict(file)}
     allowed = Allowed(_KERNEL_SECONDS)
-    for provider, backend in callable_kernels(subject, [*PROVIDERS], device):
+    for provider, backend in callable_kernels(subject, [*providers()], device):
         kernel = source_name(provider, backend)
         asked = {**how, "provider": provider, "kernel": kernel}
 

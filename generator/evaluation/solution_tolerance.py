@@ -77,6 +77,6 @@ def _inverted(tolerance: Tolerance) -> Tolerance:
 
 
 def _kernels(subject: Subject) -> Iterator[str]:
-    for provider in subject.op.kernels:
+    for provider in subject.kernels:
         for backend in subject.backends(provider):
             yield source_name(provider, backend)

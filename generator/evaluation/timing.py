@@ -46,6 +46,7 @@ from generator.evaluation.verdict import (
 )
 from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.memory import tensor_bytes
+from kernel_judge.provider import providers
 
 # of larger workloads several copies don't fit beside each other
 _MOST_BYTES = 4 << 30
@@ -72,8 +73,8 @@ class Field:
         self.telemetry = Telemetry(device)
         self.processes: list[Rivals] = []
         self._starting = [
-            Rivals(root, file, device, providers, self.room)
-            for providers in (TRUSTED, ("sglang",))
+            Rivals(root, file, device, names, self.room)
+            for names in (TRUSTED, *((n,) for n in providers() if n not in TRUSTED))
         ]
 
     def begin(self) -> None:

@@ -13,13 +13,13 @@ from generator import __version__
 from generator.dataset.paths import RECORDINGS, discover_definitions
 from generator.execution import sandbox
 from generator.ground_truth.interface import Availability, Library
+from generator.ground_truth.libraries import libraries
 from generator.ground_truth.machine import Machine
-from generator.ground_truth.pytorch import PYTORCH
 from generator.ground_truth.recordings import replay_of
-from generator.ground_truth.resolver import PROVIDERS
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_specs
 from kernel_judge.obstacle import Kind
+from kernel_judge.provider import providers
 
 
 class ToolState(str, Enum):
@@ -103,7 +103,7 @@ def diagnose(machine: Machine) -> list[Check]:
     ]
     checks += [_package(machine, *package) for package in _PACKAGES]
     checks.append(_cuda(machine))
-    checks += [_provider(machine, provider) for provider in PROVIDERS]
+    checks += [_provider(machine, provider) for provider in libraries()]
     if machine.version("flashinfer-python") and machine.capability is not None:
         checks.append(_compiled_kernels(machine))
     return [*checks, _sandbox()]
@@ -142,19 +142,18 @@ def _cuda(machine: Machine) -> Check:
     return Check("cuda", ToolState.FINE, ", ".join(parts))
 
 
-def _provider(machine: Machine, provider: Library) -> Check:
-    name = f"ground truth: {provider.name}"
-    on_cpu = any(provider.name in op_source(op_type).on_cpu for op_type in op_specs())
-    obstacle = provider.obstacle(machine, needs_cuda=not on_cpu)
+def _provider(machine: Machine, library: Library) -> Check:
+    name = f"ground truth: {library.name}"
+    on_cpu = any(library.name in op_source(op_type).on_cpu for op_type in op_specs())
+    obstacle = library.obstacle(machine, needs_cuda=not on_cpu)
+    provider = library.provider
     version = machine.version(provider.distribution) or ""
     if obstacle is None:
-        note = provider.note(machine)
+        note = library.note(machine)
         usable = f"usable ({note})" if note else "usable"
         return Check(name, ToolState.FINE, f"{version}, {usable}")
-    advice = f"pip install 'gen-tests[{provider.name}]'"
+    advice = f"pip install '{provider.install or provider.distribution}'"
     advice += "" if on_cpu else " on a machine with a CUDA device"
-    if provider.name == "pytorch":
-        advice = "pip install 'gen-tests[torch]' on a machine with a CUDA device"
     state = ToolState.BROKEN if obstacle.kind is Kind.BROKEN else ToolState.ABSENT
     return Check(name, state, obstacle.reason, advice)
 
@@ -172,7 +171,7 @@ def _compiled_kernels(machine: Machine) -> Check:
 def served(machine: Machine, dataset: Path) -> list[Served]:
     """Return for each op_type who can be its ground truth on a machine."""
     files = discover_definitions(dataset).files
-    torch = PYTORCH.obstacle(machine, needs_cuda=False)
+    torch = Library(providers()["pytorch"]).obstacle(machine, needs_cuda=False)
     oracle = Availability(_ORACLE, torch)
     rows = []
     for op_type, spec in op_specs().items():
@@ -180,7 +179,7 @@ def served(machine: Machine, dataset: Path) -> list[Served]:
         names = [file.name for file in files if file.op_type == op_type]
         replays = [replay_of(dataset / RECORDINGS, op_type, name) for name in names]
         recorded = sum(bool(replay.recordings) for replay in replays)
-        found = (provider.serves(spec, source, machine) for provider in PROVIDERS)
+        found = (provider.serves(spec, source, machine) for provider in libraries())
         rows.append(Served(op_type, (*found, oracle), len(names), recorded))
     return rows
 

@@ -11,6 +11,7 @@ from generator.ground_truth.machine import Machine
 from generator.ops.op_source import OpSource
 from generator.ops.spec import OpSpec
 from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.provider import Provider
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,14 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Library:
-    """Judge a library that has to be installed, imported, and mostly given a GPU.
+    """Judge a provider's library, which has to be installed, and mostly given a GPU."""
 
-    `oldest` is the first version that the adapters are written for.
-    """
+    provider: Provider
 
-    name: str
-    title: str
-    distribution: str
-    module: str
-    oldest: tuple[int, ...]
+    @property
+    def name(self) -> str:
+        """Return the provider's name."""
+        return self.provider.name
 
     def judge(
         self, definition: LoadedDefinition, spec: OpSpec, op: OpSource, machine: Machine
@@ -81,10 +80,10 @@ class Library:
             if self.name in spec.absent:
                 obstacle = Obstacle(Kind.NO_KERNEL, spec.absent[self.name])
             else:
-                reason = f"no {self.title} adapter for {spec.op_type}"
+                reason = f"no {self.provider.title} adapter for {spec.op_type}"
                 obstacle = Obstacle(Kind.NO_ADAPTER, reason)
             return Availability(self.name, obstacle)
-        version = machine.version(self.distribution) or ""
+        version = machine.version(self.provider.distribution) or ""
         found = self.obstacle(machine, needs_cuda=self.name not in op.on_cpu)
         note = self.note(machine) if found is None else ""
         return Availability(self.name, found, version=version, note=note)
@@ -95,19 +94,22 @@ class Library:
 
     def symbols(self, definition: LoadedDefinition) -> Sequence[str]:
         """Return what the definition's tags say is called."""
-        found = definition.tag_values("fi_api") if self.name == "flashinfer" else ()
-        return [symbol for symbol in found if symbol.split(".")[0] == self.module]
+        found = definition.tag_values("fi_api")
+        module = self.provider.module
+        return [symbol for symbol in found if symbol.split(".")[0] == module]
 
     def obstacle(self, machine: Machine, *, needs_cuda: bool = True) -> Obstacle | None:
         """Return what keeps the library from being used on a machine, None if nothing."""
-        version = machine.version(self.distribution)
+        if self.provider.broken:
+            return Obstacle(Kind.BROKEN, self.provider.broken)
+        version = machine.version(self.provider.distribution)
         if version is None:
             return Obstacle(Kind.NOT_INSTALLED, "not installed")
-        if version_numbers(version) < self.oldest:
-            oldest = ".".join(str(n) for n in self.oldest)
+        if version_numbers(version) < self.provider.oldest:
+            oldest = ".".join(str(n) for n in self.provider.oldest)
             reason = f"version {version} is older than {oldest}"
             return Obstacle(Kind.TOO_OLD, reason)
         if needs_cuda and machine.capability is None:
             return Obstacle(Kind.NEEDS_CUDA, f"needs CUDA, {machine.no_device}")
-        failure = machine.import_failure(self.module)
+        failure = machine.import_failure(self.provider.module)
         return Obstacle(Kind.BROKEN, failure) if failure else None

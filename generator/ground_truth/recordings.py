@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.file_reading import read_text
+from generator.dataset.libraries import versioned_as
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.recording.recording_file import (
     Damaged,
@@ -76,11 +77,9 @@ def replay_of(folder: Path, op_type: str, definition: str) -> Replay:
 
 
 def _recorded(about: dict[str, Any]) -> Recorded:
-    # PyTorch's own kernels come with its version
-    provider = "torch" if about["provider"] == "pytorch" else about["provider"]
     return Recorded(
         str(about["source"]),
-        str(about["versions"].get(provider, "")),
+        str(about["versions"].get(versioned_as(about["provider"]), "")),
         str(about["gpu"]),
         str(about["date"]),
         len(about["cases"]),

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.definition import LoadedDefinition
-from generator.ground_truth.flashinfer import FLASHINFER
-from generator.ground_truth.interface import Availability, Library
+from generator.ground_truth.interface import Availability
+from generator.ground_truth.libraries import libraries
 from generator.ground_truth.machine import Machine
-from generator.ground_truth.pytorch import PYTORCH
 from generator.ground_truth.recordings import Replay, replay_of
-from generator.ground_truth.sglang import SGLANG
 from generator.ops.op_source import op_source
 from generator.ops.registry import op_specs
 from generator.ops.serving import why_not_served
@@ -23,8 +21,6 @@ from generator.rules.constants import resolve_constants
 
 # definitions whose provider can't be used for one reason: it is said once
 _MANY = 10
-# in order of preference
-PROVIDERS: Sequence[Library] = (FLASHINFER, SGLANG, PYTORCH)
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,9 @@ def resolve(
     if unknown:
         return Resolution(definition, (), f"no source knows {', '.join(unknown)}")
     source = op_source(definition.op_type)
-    providers = tuple(p.judge(definition, spec, source, machine) for p in PROVIDERS)
+    providers = tuple(
+        library.judge(definition, spec, source, machine) for library in libraries()
+    )
     if recordings is None:
         return Resolution(definition, providers)
     replay = replay_of(recordings, definition.op_type, definition.name)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from generator import __version__
 from generator.dataset.changes import owner_of, sort_changes
+from generator.dataset.libraries import libraries
 from generator.hub.package import Delta, Package, is_same
 from generator.hub.preconditions import OF_EVIDENCE, OF_TESTS, OWN, RENDERING
 from generator.hub.remote import RemoteFile
@@ -28,7 +29,7 @@ from generator.review.tree import Tree, TreeEntry
 _ONE_BY_ONE = 5
 """Definitions of which each has its own checklist; of more, points are counted."""
 
-_VERSIONS = ("gpu", "sm", "driver", "torch", "cuda", "flashinfer", "sglang", "python")
+_VERSIONS = ("gpu", "sm", "driver", "torch", "cuda", *libraries(), "python")
 _ROOM = LIMIT - 4_000
 _SHORTEST_ROW = 40
 _MORE = "`verification/` and the files have all"

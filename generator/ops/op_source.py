@@ -9,6 +9,7 @@ from functools import cache
 
 from generator.ops.registry import BadOpType, op_folder
 from kernel_judge.comparison.tolerance import Override
+from kernel_judge.provider import providers, serving
 
 _OP = "OP = Op(…)"
 OP_FIELDS = (
@@ -37,9 +38,9 @@ _GONE = {
 class OpSource:
     """The parts of an `op.py`: imports, the text after them, and what `OP` declares.
 
-    `fields` are the keywords of `OP = Op(…)`, `providers` the keys of its `kernels`.
-    `on_cpu` lists the providers with a backend that runs without CUDA. `modules` names
-    those that a field of SHARED, and what it calls in the file, import from.
+    `fields` are the keywords of `OP = Op(…)`, `providers` the keys of its `kernels`,
+    then the providers that bring kernels for the op_type. `on_cpu` lists those of
+    which a backend runs without CUDA, and counts there. `modules` names those that a field of SHARED, and what it calls in the file, import from.
     """
 
     imports: tuple[ast.stmt, ...]
@@ -66,14 +67,21 @@ def op_source(op_type: str) -> OpSource:
     imports = tuple(n for n, one in zip(tree.body, is_import, strict=True) if one)
     fields = _fields(op_type, tree)
     kernels = _kernels(op_type, fields)
+    known = providers()
+    on_cpu = [
+        name
+        for name, call in kernels.items()
+        if name in known and known[name].on_cpu and _runs_on_cpu(tree, call)
+    ]
+    others = [p for p in serving(op_type) if p.name not in kernels]
     lines = text.splitlines(keepends=True)
     return OpSource(
         imports,
         # from the end of the imports on, so that a comment above the first name is kept
         "".join(lines[tree.body[last].end_lineno or 0 :]).strip("\n"),
         tuple(name for name in OP_FIELDS if name in fields),
-        tuple(kernels),
-        tuple(name for name, call in kernels.items() if _runs_on_cpu(tree, call)),
+        (*kernels, *(p.name for p in others)),
+        (*on_cpu, *(p.name for p in others if p.on_cpu)),
         {
             name: _modules(tree, value)
             for name, value in fields.items()

@@ -20,13 +20,12 @@ from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.trial import PROVIDER_SEED
 from kernel_judge.providers import backend_obstacle, provider_obstacle
 from kernel_judge.reference import load_run
+from kernel_judge.subject import Kernel, brought
 
 Tensor = torch.Tensor
-_PROVIDERS = {
-    # cuBLAS multiplies in serving, where an op_type names it
-    "flashinfer": ("pytorch", "flashinfer", "sglang"),
-    "sglang": ("sglang",),
-}
+# whose kernels are asked beside one's: cuBLAS multiplies in serving, where an op_type
+# names it
+_BESIDE = {"flashinfer": ("pytorch", "flashinfer", "sglang")}
 _CLONED = 1 << 26
 """Elements up to which a kernel gets a copy: larger ones are weights."""
 
@@ -140,7 +139,7 @@ class KernelCall(_Exact):
         super().__init__(bound, dtype)
         self.provider, self.backend = provider, backend
         self.source = f"{provider}/{backend}" if backend else provider
-        self._adapter = op_of(self.op_type).kernels[provider].call
+        self._adapter = _kernels(self.op_type)[provider].call
 
     def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         definition = Definition(
@@ -197,6 +196,10 @@ def _as_tuple(returned: Any) -> tuple[Any, ...]:
     return tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
 
 
+def _kernels(op_type: str) -> dict[str, Kernel]:
+    return {**op_of(op_type).kernels, **brought(op_type)}
+
+
 Maker = Callable[[Mapping[str, Any], torch.dtype], StageCall]
 
 
@@ -215,9 +218,9 @@ def kernels_of(provider: str) -> Maker:
         definition = Definition(
             plain.name, plain.op_type, plain.interface, plain.axes, plain.constants
         )
-        kernels = op_of(plain.op_type).kernels
+        kernels = _kernels(plain.op_type)
         why = "no adapter"
-        for asked in _PROVIDERS[provider]:
+        for asked in _BESIDE.get(provider, (provider,)):
             kernel = kernels.get(asked)
             for backend in () if kernel is None else kernel.backends(definition):
                 obstacle = backend_obstacle(asked, backend, device)

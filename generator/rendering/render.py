@@ -23,16 +23,11 @@ from generator.rendering.python_text import (
     literal,
 )
 from generator.reports.templates import templates
+from kernel_judge.provider import providers
 
 PACKAGE = "generator"
 """The package that rendered files import."""
 
-# provider → the base class that tests against it, and the line of the file's header
-_PROVIDERS: Mapping[str, tuple[str, str]] = {
-    "flashinfer": ("MatchesFlashInfer", "FlashInfer's kernels, live, on a CUDA device"),
-    "sglang": ("MatchesSGLang", "SGLang's layers, live, in a process of their own"),
-    "pytorch": ("MatchesPyTorch", "PyTorch's CUDA kernel, live, on a CUDA device"),
-}
 # field of OP → what the header of a file calls it
 _ELSEWHERE = {
     "oracle": "oracle",
@@ -49,14 +44,12 @@ _RELATED = "what it returns for related inputs, `relations`, anywhere"
 
 def render_test_file(plan: TestPlan) -> str:
     """Return the text of test_<op_type>.py; the same plan gives the same bytes."""
-    providers = plan.op.providers if plan.op is not None else ()
-    bases = [_PROVIDERS[provider][0] for provider in providers]
+    names = plan.op.providers if plan.op is not None else ()
+    matches = f"matches({', '.join(map(literal, names))})"
     related = plan.op is not None and "relations" in plan.op.fields
     plain = [] if related else ["ReferenceTests"]
-    bases = ["GroundTruthsAgree", *bases] if bases else plain
+    bases = ["GroundTruthsAgree", matches, "MatchesRecorded"] if names else plain
     own = ["import sys", "from kernel_judge.definition import Interface"]
-    if providers:
-        bases.append("MatchesRecorded")
     if related:
         bases.append("Metamorphic")
     if plan.is_matched_by_name:
@@ -66,7 +59,8 @@ def render_test_file(plan: TestPlan) -> str:
         customs = [c.custom for c in plan.classes if c.custom is not None]
         if not all(c.nestable for c in customs if c.has_init):
             own.append(f"from {PACKAGE}.running.custom_inputs import load_init")
-    own.append(f"from {PACKAGE}.running.harness import {', '.join([*bases, 'main'])}")
+    imported = [*(base.partition("(")[0] for base in bases), "main"]
+    own.append(f"from {PACKAGE}.running.harness import {', '.join(imported)}")
     texts = [*plan.references, *(proof.text for proof in plan.proofs)]
     kinds = sorted({proof.value.partition("(")[0] for proof in plan.proofs})
     if kinds:
@@ -85,8 +79,8 @@ def render_test_file(plan: TestPlan) -> str:
             shared=_shared(plan),
             support=PACKAGE,
             comparisons=[
-                *(_PROVIDERS[provider][1] for provider in providers),
-                *([_RECORDED] if providers else []),
+                *(_described(name) for name in names),
+                *([_RECORDED] if names else []),
                 _ORACLE,
                 *([_RELATED] if related else []),
             ],
@@ -94,6 +88,11 @@ def render_test_file(plan: TestPlan) -> str:
             bases=bases,
         )
     )
+
+
+def _described(provider: str) -> str:
+    known = providers().get(provider)
+    return known.described if known is not None else f"kernels of {provider}, live"
 
 
 def render_shared_files() -> dict[str, str]:

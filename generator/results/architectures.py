@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from generator.dataset.libraries import libraries, versioned_as
 from generator.reports.report import Row, Section, Table
 from generator.results.evidence import Run
 from generator.results.sources import is_kernel, is_recorded
@@ -13,7 +14,6 @@ from generator.results.verification import VerificationLine
 ARCHITECTURES = ("SM80", "SM89", "SM90", "SM100", "SM120", "ROCm")
 """The GPUs that FlashInfer and SGLang have kernels for."""
 
-_LIBRARIES = ("flashinfer", "sglang")
 _PREFACE = (
     "Definitions of which a live kernel agreed on each architecture, as they are now. An "
     "empty cell says that nobody ran them there. A recording counts where it was made, "
@@ -60,7 +60,7 @@ def newest_versions(runs: Iterable[Run]) -> dict[str, str]:
     """Return library → its newest version that a run on record had on a GPU."""
     found: dict[str, str] = {}
     for run in runs:
-        for name in (*_LIBRARIES, "torch") if run.is_on_gpu else ():
+        for name in (*libraries(), "torch") if run.is_on_gpu else ():
             version = run.machine.get(name, "")
             if version and _order(version) > _order(found.get(name, "")):
                 found[name] = version
@@ -72,11 +72,10 @@ def stale_versions(line: VerificationLine, newest: Mapping[str, str]) -> Iterato
     if not is_kernel(line.source) or is_recorded(line.source) or line.figures is None:
         return
     provider = line.source.partition("/")[0]
-    names = [provider] if provider in _LIBRARIES else ["torch"]
-    for name in names:
-        version = line.run.machine.get(name, "")
-        if version and _order(version) < _order(newest.get(name, version)):
-            yield f"stale-version: {name} {version}, {newest[name]} is on record"
+    name = versioned_as(provider)
+    version = line.run.machine.get(name, "")
+    if version and _order(version) < _order(newest.get(name, version)):
+        yield f"stale-version: {name} {version}, {newest[name]} is on record"
 
 
 def _order(version: str) -> tuple[tuple[int, int | str], ...]:

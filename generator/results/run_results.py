@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.libraries import libraries
 from generator.dataset.schema import check
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
@@ -28,7 +29,18 @@ from kernel_judge.source_names import is_of_itself
 FORMAT = 1
 MAX_BYTES = 256 * 1024 * 1024
 VERDICTS = ("PASSED", "FAILED", "ERROR")
-_FACTS = "device cpu gpu sm hip memory_gib driver python torch cuda flashinfer sglang"
+_FACTS = [
+    "device",
+    "cpu",
+    "gpu",
+    "sm",
+    "hip",
+    "memory_gib",
+    "driver",
+    "python",
+    "torch",
+    "cuda",
+]
 _JUNIT_STATUSES = {"error": "error", "failure": "failed", "skipped": "skipped"}
 # an integer of more is read as a float, which may be infinite
 _DIGITS = 18
@@ -246,7 +258,7 @@ def _results(
             f"pytest tests/references --results {Path(name).stem}.jsonl"
         )
     day = re.match(r"\d{4}-\d\d-\d\d", str(date), re.ASCII)
-    named = ((fact, machine.get(fact)) for fact in _FACTS.split())
+    named = ((fact, machine.get(fact)) for fact in (*_FACTS, *libraries()))
     facts = {fact: one_line(str(v), 80) for fact, v in named if v is not None}
     return Results(day.group() if day else "", facts, found)
 

@@ -37,9 +37,19 @@ from generator.results.verification import (
     VerificationLine,
     agreed,
 )
+from kernel_judge.provider import providers
 
-_FACTS = "sm memory_gib driver torch cuda flashinfer sglang python"
-_RUNS = "run|date|GPU|SM|GiB|driver|torch|CUDA|FlashInfer|SGLang|Python"
+# what a run's machine has: the name of each fact, and the head of its column
+_FACTS = {
+    "sm": "SM",
+    "memory_gib": "GiB",
+    "driver": "driver",
+    "torch": "torch",
+    "cuda": "CUDA",
+    **{p.module: p.title for p in providers().values() if p.module != "torch"},
+    "python": "Python",
+}
+_RUNS = ("run", "date", "GPU", *_FACTS.values())
 _MODELS = "agrees with the model"
 LINES = [
     "definition",
@@ -75,9 +85,7 @@ def verification_report(found: Verification) -> Report:
     status = Status.FAILED if found.failed else Status.PASSED
     numbers = {id(run): number for number, run in enumerate(found.runs, 1)}
     rows = [Row(_run(number, run)) for number, run in enumerate(found.runs, 1)]
-    sections = [
-        Section("Runs", [Table(rows, _RUNS.split("|"), words=_RUNS.split("|"))])
-    ]
+    sections = [Section("Runs", [Table(rows, _RUNS, words=_RUNS)])]
     sections.append(architectures_section(found.lines))
     newest = newest_versions(found.runs)
     by_op: dict[str, list[Row]] = {}
@@ -179,7 +187,7 @@ def _of_audits(lines: Iterable[AuditLine]) -> str:
 
 
 def _run(number: int, run: Run) -> list[str]:
-    facts = [run.machine.get(name) or "-" for name in _FACTS.split()]
+    facts = [run.machine.get(name) or "-" for name in _FACTS]
     return [f"R{number}", run.date, run.device, *facts]
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
+from generator.dataset.libraries import libraries
 from generator.dataset.model_figures import model_figures
 from generator.dataset.paths import rendered_test
 from generator.dataset.workload_identity import workload_identity
@@ -329,7 +330,7 @@ def _provenance(
     facts = [f"model {', '.join(map(quote, models[:3]))}"] if models else []
     if runs:
         machine = runs[-1].machine
-        names = [n for n in ("gpu", "flashinfer", "sglang") if n in machine]
+        names = [n for n in ("gpu", *libraries()) if n in machine]
         facts += [f"{name} {machine[name]}" for name in names]
     if change.workloads is not None:
         facts.append(plural(change.workloads.head, "workload"))

@@ -136,17 +136,6 @@ class ReferenceTests:
         """`run()` returns on a CPU what it does on the GPU."""
         self._settle(checks.matches_cpu(self.subject(), trial), record_property)
 
-    def _match(
-        self,
-        trial: Trial,
-        provider: str,
-        backend: Backend,
-        record_property: RecordProperty,
-    ) -> None:
-        __tracebackhide__ = True
-        checked = checks.ground_truth(self.subject(), trial, provider, backend)
-        self._settle(checked, record_property)
-
     def _settle(
         self, checked: Checked, record_property: RecordProperty | None = None
     ) -> None:
@@ -161,34 +150,27 @@ class ReferenceTests:
         assert checked.defect is None, checked.defect
 
 
-class MatchesFlashInfer(ReferenceTests):
-    """Test against FlashInfer's kernels, called live."""
+@cache
+def matches(*names: str) -> type[ReferenceTests]:
+    """Return a class with a test against the kernels of each provider, called live."""
+    tests = {f"test_matches_{name}": _against(name) for name in names}
+    return type("Matches", (ReferenceTests,), tests)
 
-    def test_matches_flashinfer(
-        self, trial: Trial, backend: Backend, record_property: RecordProperty
+
+def _against(provider: str) -> Callable[..., None]:
+    def test(
+        self: ReferenceTests,
+        trial: Trial,
+        backend: Backend,
+        record_property: RecordProperty,
     ) -> None:
-        """The outputs agree with FlashInfer's on rows that it defines."""
-        self._match(trial, "flashinfer", backend, record_property)
+        """The outputs agree with a provider's on the rows that it defines."""
+        __tracebackhide__ = True
+        checked = checks.ground_truth(self.subject(), trial, provider, backend)
+        self._settle(checked, record_property)
 
-
-class MatchesSGLang(ReferenceTests):
-    """Test against SGLang's kernels, called live."""
-
-    def test_matches_sglang(
-        self, trial: Trial, backend: Backend, record_property: RecordProperty
-    ) -> None:
-        """The outputs agree with SGLang's on rows that it defines."""
-        self._match(trial, "sglang", backend, record_property)
-
-
-class MatchesPyTorch(ReferenceTests):
-    """Test against PyTorch's CUDA kernels (cuBLAS), called live."""
-
-    def test_matches_pytorch(
-        self, trial: Trial, backend: Backend, record_property: RecordProperty
-    ) -> None:
-        """The outputs agree with PyTorch's own CUDA kernel."""
-        self._match(trial, "pytorch", backend, record_property)
+    test.__name__ = f"test_matches_{provider}"
+    return test
 
 
 class GroundTruthsAgree(ReferenceTests):
@@ -225,7 +207,7 @@ class Metamorphic(ReferenceTests):
         self._settle(checked, record_property)
 
 
-class MatchesByName(MatchesFlashInfer):
+class MatchesByName(matches("flashinfer")):  # type: ignore[misc]
     """Test against the FlashInfer functions that a definition's tags name."""
 
     fi_apis: ClassVar[Sequence[str]] = ()
@@ -236,7 +218,7 @@ class MatchesByName(MatchesFlashInfer):
         return op_by_name(cls.fi_apis)
 
 
-class MatchesCustomInputs(MatchesFlashInfer):
+class MatchesCustomInputs(matches("flashinfer")):  # type: ignore[misc]
     """Test on what `init` makes, against the FlashInfer functions that are named."""
 
     # returns the function `init`, whose text is that of the file

@@ -94,7 +94,7 @@ class KernelRecorder:
         if not outputs:
             return False
         about = self.machine.about(provider, backend)
-        adapter = self.subject.op.kernels[provider].call
+        adapter = self.subject.kernels[provider].call
         symbol = [s for s in self.job.symbols if s.split(".")[0] == provider]
         lacking = {"not_given": list(backend.lacks)} if backend.lacks else {}
         self._recordings[label] = {

@@ -12,9 +12,12 @@ from typing import Any
 import torch
 from torch.utils import collect_env
 
+from generator.dataset.libraries import versioned_as
+from generator.running.provider_versions import version
 from kernel_judge.checks.available import source_name
 from kernel_judge.definition import Backend
-from kernel_judge.providers import DISTRIBUTIONS, compute_capability, version
+from kernel_judge.provider import providers
+from kernel_judge.providers import compute_capability
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -35,9 +38,7 @@ class RecordingMachine:
         """Return what tells a recording from others: flashinfer/fa2@0.6@NVIDIA-H200."""
         gpu = re.sub(r"[^A-Za-z0-9.]+", "-", self.gpu)
         source = source_name(provider, backend)
-        # torch's own kernels come with its version
-        release = self.versions.get("torch" if provider == "pytorch" else provider, "")
-        return f"{source}@{release}@{gpu}"
+        return f"{source}@{self.versions.get(versioned_as(provider), '')}@{gpu}"
 
     def about(self, provider: str, backend: Backend) -> dict[str, Any]:
         """Return the provenance of what a provider's backend returns here."""
@@ -84,11 +85,13 @@ def machine_facts(device: torch.device) -> dict[str, str]:
 
 def _versions() -> dict[str, str]:
     versions = {"torch": str(torch.__version__), "cuda": str(torch.version.cuda or "")}
-    for provider in DISTRIBUTIONS:
+    for provider in providers().values():
+        if provider.module in versions:
+            continue
         try:
-            versions[provider] = version(provider)
+            versions[provider.module] = version(provider.name)
         except Exception:  # noqa: BLE001 - not there, or not importable: no version
-            versions[provider] = ""
+            versions[provider.module] = ""
     return versions
 
 

@@ -16,7 +16,7 @@ from generator.running.workloads import NO_WORKLOADS, Workloads
 from kernel_judge.checks.available import too_few, usable_sources
 from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.obstacle import Kind, Obstacle
-from kernel_judge.providers import backend_obstacle
+from kernel_judge.providers import backend_obstacle, provider_obstacle
 from kernel_judge.recording.recording_file import recording_path
 from kernel_judge.recording.replay import missing, recorded_cases
 from kernel_judge.relation import Relation
@@ -163,7 +163,11 @@ def _over_backends(
             why = Obstacle(obstacle.kind, f"{provider}: {obstacle}")
             params.append(_skipped(why, name, backend))
     if not params:
+        # a provider that is not there brings no adapters
+        obstacle = provider_obstacle(provider, device)
         why = Obstacle(Kind.NO_ADAPTER, f"{provider}: has nothing for {subject.name}")
+        if obstacle is not None and provider not in subject.kernels:
+            why = Obstacle(obstacle.kind, f"{provider}: {obstacle}")
         params.append(_skipped(why, "no-backend", None))
     return params
 

@@ -124,8 +124,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which device and versions the run has, and why a provider is not used."""
     import torch
 
-    from kernel_judge.definition import PROVIDERS
-    from kernel_judge.providers import describe
+    from generator.running.provider_versions import describe
+    from kernel_judge.provider import providers
 
     device = _device(config)
     hardware = ""
@@ -139,7 +139,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [
         f"reference tests: device {device}{hardware}",
         f"  torch {torch.__version__}, sizes {sizes}{inputs}",
-        *(f"  {describe(provider, device)}" for provider in PROVIDERS),
+        *(f"  {describe(provider, device)}" for provider in providers()),
     ]
 
 

@@ -24,7 +24,8 @@ from generator.running.recorded_outputs import Unstorable
 from generator.running.rendered import load_rendered
 from generator.running.source_hash import source_hash
 from kernel_judge.checks.available import source_name
-from kernel_judge.definition import PROVIDERS, Backend
+from kernel_judge.definition import Backend
+from kernel_judge.provider import providers as known_providers
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.recording.fingerprint import case_value, interface_hash
 from kernel_judge.recording.recording_file import (
@@ -110,7 +111,7 @@ def _sources(
         remarks.append(f"UNRESOLVED: {subject.unresolved}")
         return []
     usable, reasons = [], []
-    for provider in providers or PROVIDERS:
+    for provider in providers or known_providers():
         backends = subject.backends(provider)
         if not backends:
             reasons.append(f"{provider}: no adapter")

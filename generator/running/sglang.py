@@ -45,7 +45,7 @@ class WorkerLost(Exception):
     """Say how the worker ended while it was asked, and what it said last."""
 
 
-class Provider:
+class SGLangWorker:
     """Keep the worker of a test run, and why there is none."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Provider:
             raise
 
 
-_provider = Provider()
+_provider = SGLangWorker()
 
 
 def absence() -> Obstacle | None:

@@ -30,6 +30,7 @@ from generator.running.run_plan import Plan
 from generator.running.sglang_light import NURSERY_VARIABLE
 from generator.running.warming import Compilation, Job, all_cold, cold, usual_jobs
 from kernel_judge.definition import Backend, Case
+from kernel_judge.provider import providers
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
@@ -38,9 +39,8 @@ _NURSERY = "reference_sglang_nursery"
 # is too low
 _SHARE = 0.9
 # of a test whose duration nobody has measured yet, in seconds: any test, GiB that its
-# case needs, a question to a provider
+# case needs
 _LEAST, _PER_GIB = 0.02, 0.3
-_ASKED = {"sglang": 1.0, "flashinfer": 0.2, "pytorch": 0.1}
 _AGREE = "test_ground_truths_agree"
 _ROUNDS = 10
 
@@ -90,7 +90,7 @@ def _providers(item: Any) -> tuple[str, ...]:
     """Return the providers that a test asks."""
     function = getattr(item, "originalname", "") or ""
     if function == _AGREE:
-        return tuple(_ASKED)
+        return tuple(providers())
     if isinstance(item.callspec.params.get("backend"), Backend):
         return (function.removeprefix("test_matches_"),)
     return ()
@@ -111,7 +111,8 @@ def _guessed_seconds(item: Any, needed: int) -> float:
     """Return how long a test may take that was never run here."""
     if not isinstance(case_of(item), Case):
         return 0.0
-    asked = sum(_ASKED.get(provider, 0.0) for provider in _providers(item))
+    known = providers()
+    asked = sum(known[name].seconds for name in _providers(item) if name in known)
     return _LEAST + _PER_GIB * needed / 2**30 + asked
 
 

@@ -149,14 +149,15 @@ class Warming:
             for call in calls
             if call.provider == "sglang" and call.backend.needs_cuda
         ]
-        flashinfer = [call for call in calls if call.provider == "flashinfer"]
-        self._unmade.update(call.subject.name for call in [*flashinfer, *sglang])
+        # FlashInfer's modules are intercepted; others may compile at a first call too
+        here = [c for c in calls if c.provider not in ("sglang", "pytorch")]
+        self._unmade.update(call.subject.name for call in [*here, *sglang])
         for name in set(names) - self._unmade.keys():
             self._tell(event="ready", name=name)
         beside = threading.Thread(target=self._ask_all, args=[sglang])
         beside.start()
         self._intercept()
-        for call in flashinfer:
+        for call in here:
             self._call([call])
         while self._waiting:
             for group in self._next_compiled():

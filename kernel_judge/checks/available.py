@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from kernel_judge.definition import PROVIDERS, Backend
+from kernel_judge.definition import Backend
 from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.provider import providers
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.subject import Subject
 
@@ -21,7 +22,7 @@ def usable_sources(subject: Subject, device: torch.device) -> list[tuple[str, Ba
     """Return the providers and backends of a subject that a device can call."""
     return [
         (provider, backend)
-        for provider in PROVIDERS
+        for provider in providers()
         for backend in subject.backends(provider)
         if backend_obstacle(provider, backend, device) is None
     ]
@@ -31,7 +32,7 @@ def rewritten_by(subject: Subject, *sources: str | None) -> list[str]:
     """Return what the adapters of some sources, `flashinfer/fa2`, say that they rewrite."""
     return [
         backend.rewrites
-        for provider in PROVIDERS
+        for provider in providers()
         for backend in subject.backends(provider)
         if backend.rewrites and source_name(provider, backend) in sources
     ]

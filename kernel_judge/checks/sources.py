@@ -104,7 +104,7 @@ def _ask(
     subject: Subject, trial: Trial, provider: str, backend: Backend
 ) -> tuple[Any, ...]:
     """Call a provider's kernel on inputs of its own."""
-    kernel = subject.op.kernels[provider]
+    kernel = subject.kernels[provider]
     if kernel.check_inputs is not None:
         kernel.check_inputs(trial)
     values = ask(kernel.call, provider, backend, trial, partial(calls, subject))

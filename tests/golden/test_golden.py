@@ -36,4 +36,4 @@ def test_kept_files_cover_what_a_template_can_do() -> None:
     assert "load_reference([" in texts["test_scale.py.txt"]
     assert "unresolved = " in texts["test_scale.py.txt"]
     assert "def reference_rmsnorm():" in texts["test_rmsnorm.py.txt"]
-    assert "MatchesFlashInfer" in texts["test_gqa_paged.py.txt"]
+    assert 'matches("flashinfer")' in texts["test_gqa_paged.py.txt"]

@@ -22,10 +22,10 @@ import torch
 from generator.ops.op_types.activation_backward.relations import gradient_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -157,7 +157,7 @@ INTERFACE_SILU_AND_MUL_BACKWARD = Interface(
 
 
 class ActivationBackwardTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of activation_backward share."""
 

@@ -22,9 +22,9 @@ from generator.ops.op_types.adaptive_layernorm.relations import norm_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -151,7 +151,7 @@ INTERFACE_ADAPTIVE_LAYERNORM = Interface(
 
 
 class AdaptiveLayernormTests(
-    GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of adaptive_layernorm share."""
 

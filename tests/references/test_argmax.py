@@ -21,10 +21,10 @@ import torch
 from generator.ops.op_types.argmax.relations import argmax_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -128,7 +128,7 @@ INTERFACE_ARGMAX_ROWS = Interface(
 # ---- the tests
 
 
-class ArgmaxTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
+class ArgmaxTests(GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic):
     """What the tests of argmax share."""
 
     op_type = "argmax"

@@ -24,10 +24,10 @@ from generator.ops.far_factors import with_factors
 from generator.ops.op_types.attention_backward.relations import gradient_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -239,7 +239,7 @@ INTERFACE_GQA_CAUSAL_BACKWARD = Interface(
 
 
 class AttentionBackwardTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of attention_backward share."""
 

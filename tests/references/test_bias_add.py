@@ -21,10 +21,10 @@ import torch
 from generator.ops.op_types.bias_add.relations import sum_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -118,7 +118,7 @@ INTERFACE_BIAS_ADD = Interface(
 # ---- the tests
 
 
-class BiasAddTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
+class BiasAddTests(GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic):
     """What the tests of bias_add share."""
 
     op_type = "bias_add"

@@ -30,10 +30,10 @@ from generator.ops.op_types.block_sparse.inputs import causal_blocks, sparse_inp
 from generator.ops.op_types.block_sparse.relations import sparse_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -240,7 +240,7 @@ INTERFACE_VARIABLE_BLOCK_SPARSE_RUN = Interface(
 
 
 class BlockSparseTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of block_sparse share."""
 

@@ -24,10 +24,10 @@ from generator.ops.op_types.cascade_merge.relations import merge_relations
 from generator.ops.op_types.cascade_merge.states import states_of
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -213,7 +213,7 @@ INTERFACE_MERGE_STATES = Interface(
 
 
 class CascadeMergeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of cascade_merge share."""
 

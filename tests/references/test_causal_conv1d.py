@@ -23,9 +23,9 @@ from generator.ops.op_types.causal_conv1d.relations import conv_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -295,7 +295,9 @@ INTERFACE_CAUSAL_CONV1D_UPDATE = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS.but(
 # ---- the tests
 
 
-class CausalConv1dTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class CausalConv1dTests(
+    GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic
+):
     """What the tests of causal_conv1d share."""
 
     op_type = "causal_conv1d"

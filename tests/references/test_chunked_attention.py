@@ -27,10 +27,10 @@ from generator.ops.op_types.chunked_attention.chunks import chunk_of, chunked_at
 from generator.ops.op_types.chunked_attention.relations import chunked_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import LIMITS, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -143,7 +143,7 @@ INTERFACE_CHUNKED_ATTENTION_PREFILL = Interface(
 
 
 class ChunkedAttentionTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of chunked_attention share."""
 

@@ -30,11 +30,10 @@ from generator.ops.ranks import (
 )
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -233,7 +232,7 @@ INTERFACE_REDUCE_SCATTER = Interface(
 
 
 class CollectivesTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of collectives share."""
 

@@ -24,11 +24,10 @@ from generator.ops.op_types.comm.relations import comm_relations
 from generator.ops.ranks import allreduce_backends, allreduce_fusion, nccl_sum
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -196,7 +195,7 @@ INTERFACE_ALLREDUCE_ADD_RMSNORM = Interface(
 
 
 class CommTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of comm share."""
 

@@ -21,10 +21,10 @@ import torch
 from generator.ops.op_types.cross_entropy.relations import loss_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -209,7 +209,7 @@ INTERFACE_CROSS_ENTROPY = Interface(
 
 
 class CrossEntropyTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of cross_entropy share."""
 

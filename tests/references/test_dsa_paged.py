@@ -51,11 +51,10 @@ from generator.ops.paging import STALE
 from generator.ops.topk_policy import PADDING, TopKSet
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -405,7 +404,7 @@ INTERFACE_DSA_TOPK_INDEXER_FP8 = Interface(
 
 
 class DsaPagedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of dsa_paged share."""
 

@@ -23,11 +23,10 @@ import torch
 from generator.ops.op_types.embedding.relations import embedding_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -200,7 +199,7 @@ INTERFACE_EMBEDDING_2 = Interface(
 
 
 class EmbeddingTests(
-    GroundTruthsAgree, MatchesSGLang, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("sglang", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of embedding share."""
 

@@ -22,10 +22,10 @@ import torch
 from generator.ops.op_types.embedding_backward.relations import table_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -171,7 +171,7 @@ INTERFACE_EMBEDDING_BACKWARD = Interface(
 
 
 class EmbeddingBackwardTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of embedding_backward share."""
 

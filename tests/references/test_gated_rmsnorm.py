@@ -22,9 +22,9 @@ from generator.ops.op_types.gated_rmsnorm.relations import gated_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -185,7 +185,9 @@ INTERFACE_GATED_RMSNORM = INTERFACE_GATED_GROUP_RMSNORM.but(
 # ---- the tests
 
 
-class GatedRmsnormTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class GatedRmsnormTests(
+    GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic
+):
     """What the tests of gated_rmsnorm share."""
 
     op_type = "gated_rmsnorm"

@@ -38,11 +38,10 @@ from generator.ops.op_types.gdn.relations import gdn_relations
 from generator.ops.op_types.gdn.stage import is_normalised, scale_of, stage_of
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -461,7 +460,7 @@ INTERFACE_GDN_PREFILL = Interface(
 
 
 class GdnTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gdn share."""
 

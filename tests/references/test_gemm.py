@@ -23,11 +23,10 @@ import torch
 from generator.ops.op_types.gemm.relations import gemm_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -193,7 +192,7 @@ INTERFACE_GEMM = Interface(
 
 
 class GemmTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gemm share."""
 

@@ -22,10 +22,10 @@ import torch
 from generator.ops.op_types.gemm_backward.relations import gradient_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -166,7 +166,7 @@ INTERFACE_GEMM_WGRAD = Interface(
 
 
 class GemmBackwardTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gemm_backward share."""
 

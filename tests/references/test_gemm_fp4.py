@@ -24,10 +24,10 @@ from generator.ops.op_types.gemm_fp4.layouts import places, random_bytes, swizzl
 from generator.ops.op_types.gemm_fp4.relations import fp4_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -246,7 +246,9 @@ INTERFACE_NVFP4_GEMM_SWIZZLED = INTERFACE_NVFP4_GEMM.but(
 # ---- the tests
 
 
-class GemmFp4Tests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+class GemmFp4Tests(
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
+):
     """What the tests of gemm_fp4 share."""
 
     op_type = "gemm_fp4"

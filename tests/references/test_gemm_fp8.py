@@ -24,11 +24,10 @@ from generator.ops.far_factors import far_apart
 from generator.ops.op_types.gemm_fp8.relations import gemm_fp8_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -260,7 +259,7 @@ INTERFACE_FP8_BLOCKSCALE_GEMM = Interface(
 
 
 class GemmFp8Tests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gemm_fp8 share."""
 

@@ -25,11 +25,10 @@ from generator.ops.op_types.gemm_w4a16.codes import awq_codes, nibbles, random_w
 from generator.ops.op_types.gemm_w4a16.relations import w4a16_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -237,7 +236,7 @@ INTERFACE_W4A16_INT4PACK = Interface(
 
 
 class GemmW4a16Tests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gemm_w4a16 share."""
 

@@ -24,11 +24,10 @@ from generator.ops.far_factors import far_apart
 from generator.ops.op_types.gemm_w8a8.relations import w8a8_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -270,7 +269,7 @@ INTERFACE_W8A8_INT8 = INTERFACE_W8A8_INT8_AZP.but(
 
 
 class GemmW8a8Tests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gemm_w8a8 share."""
 

@@ -64,10 +64,10 @@ from generator.ops.paging import (
 )
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of
@@ -438,7 +438,9 @@ INTERFACE_GQA_PAGED_PREFILL_CUSTOM_MASK = INTERFACE_GQA_PAGED_PREFILL.but(
 # ---- the tests
 
 
-class GqaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+class GqaPagedTests(
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
+):
     """What the tests of gqa_paged share."""
 
     op_type = "gqa_paged"

@@ -26,10 +26,10 @@ from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.attention.variant import variant_of
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -123,7 +123,7 @@ INTERFACE_GQA_RAGGED_PREFILL_CAUSAL_SINK = INTERFACE_GQA_RAGGED_PREFILL.but(
 
 
 class GqaRaggedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gqa_ragged share."""
 

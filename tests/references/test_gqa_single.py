@@ -32,10 +32,10 @@ from generator.ops.op_types.gqa_single.relations import single_relations
 from generator.ops.paging import indptr
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -187,7 +187,7 @@ INTERFACE_GQA_SINGLE_PREFILL = INTERFACE_GQA_SINGLE_DECODE.but(
 
 
 class GqaSingleTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of gqa_single share."""
 

@@ -24,11 +24,10 @@ from generator.ops.far_factors import far_apart
 from generator.ops.op_types.grouped_gemm_fp8.relations import grouped_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -288,7 +287,7 @@ INTERFACE_GROUPED_GEMM_FP8_MASKED = Interface(
 
 
 class GroupedGemmFp8Tests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of grouped_gemm_fp8 share."""
 

@@ -22,11 +22,10 @@ import torch
 from generator.ops.op_types.head_layout.relations import layout_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -189,7 +188,7 @@ INTERFACE_TOKENS_FIRST = Interface(
 
 
 class HeadLayoutTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of head_layout share."""
 

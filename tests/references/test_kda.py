@@ -25,9 +25,9 @@ from generator.ops.op_types.kda.relations import kda_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -385,7 +385,7 @@ INTERFACE_KDA_PREFILL = Interface(
 # ---- the tests
 
 
-class KdaTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class KdaTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic):
     """What the tests of kda share."""
 
     op_type = "kda"

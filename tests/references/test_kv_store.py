@@ -24,11 +24,10 @@ from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.kv_store.relations import store_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -315,7 +314,7 @@ INTERFACE_STORE_MLA_KV = Interface(
 
 
 class KvStoreTests(
-    GroundTruthsAgree, MatchesSGLang, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("sglang", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of kv_store share."""
 

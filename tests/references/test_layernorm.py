@@ -22,11 +22,10 @@ import torch
 from generator.ops.op_types.layernorm.relations import norm_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -166,7 +165,7 @@ INTERFACE_LAYERNORM = Interface(
 
 
 class LayernormTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of layernorm share."""
 

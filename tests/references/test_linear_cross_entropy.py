@@ -22,10 +22,10 @@ import torch
 from generator.ops.op_types.linear_cross_entropy.relations import loss_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -204,7 +204,7 @@ INTERFACE_LINEAR_CROSS_ENTROPY = Interface(
 
 
 class LinearCrossEntropyTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of linear_cross_entropy share."""
 

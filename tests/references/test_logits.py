@@ -24,11 +24,10 @@ from generator.ops.op_types.logits.relations import logits_relations
 from generator.ops.op_types.logits.rows import logits_inputs
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -237,7 +236,7 @@ INTERFACE_TOP_LOGPROBS = Interface(
 
 
 class LogitsTests(
-    GroundTruthsAgree, MatchesSGLang, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("sglang", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of logits share."""
 

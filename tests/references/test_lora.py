@@ -24,9 +24,9 @@ from generator.ops.op_types.lora.relations import adapter_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -220,7 +220,7 @@ INTERFACE_LORA_SHRINK = Interface(
 # ---- the tests
 
 
-class LoraTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class LoraTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic):
     """What the tests of lora share."""
 
     op_type = "lora"

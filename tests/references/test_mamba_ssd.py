@@ -23,9 +23,9 @@ from generator.ops.op_types.mamba_ssd.relations import prefill_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -275,7 +275,7 @@ INTERFACE_MAMBA_SSD_PREFILL = Interface(
 # ---- the tests
 
 
-class MambaSsdTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class MambaSsdTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic):
     """What the tests of mamba_ssd share."""
 
     op_type = "mamba_ssd"

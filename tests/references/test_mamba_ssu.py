@@ -21,10 +21,10 @@ import torch
 from generator.ops.op_types.mamba_ssu.relations import mamba_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -251,7 +251,9 @@ INTERFACE_MAMBA_SSU_DECODE = Interface(
 # ---- the tests
 
 
-class MambaSsuTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+class MambaSsuTests(
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
+):
     """What the tests of mamba_ssu share."""
 
     op_type = "mamba_ssu"

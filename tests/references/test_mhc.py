@@ -24,11 +24,10 @@ from generator.ops.far_factors import far_apart
 from generator.ops.op_types.mhc.relations import mhc_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -334,7 +333,7 @@ INTERFACE_MHC_PRE_BIG_FUSE = Interface(
 
 
 class MhcTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of mhc share."""
 

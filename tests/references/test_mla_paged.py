@@ -42,10 +42,10 @@ from generator.ops.paging import (
 )
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import dtype_of
@@ -239,7 +239,9 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_P
 # ---- the tests
 
 
-class MlaPagedTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+class MlaPagedTests(
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
+):
     """What the tests of mla_paged share."""
 
     op_type = "mla_paged"

@@ -25,10 +25,10 @@ from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -114,7 +114,7 @@ INTERFACE_MLA_RAGGED_PREFILL_CAUSAL = Interface(
 
 
 class MlaRaggedTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of mla_ragged share."""
 

@@ -39,11 +39,10 @@ from generator.ops.op_types.moe.relations import moe_relations
 from generator.ops.op_types.moe.weights import BLOCK
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -442,7 +441,7 @@ INTERFACE_TRTLLM_FP8_PER_TENSOR_SCALE_MOE_TOPK8_H2048_I768 = Interface(
 
 
 class MoeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of moe share."""
 

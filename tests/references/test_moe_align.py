@@ -23,9 +23,9 @@ from generator.ops.op_types.moe_align.relations import align_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -305,7 +305,7 @@ INTERFACE_MOE_ALIGN_BLOCK_SIZE_E8_K2_BS16 = Interface(
 # ---- the tests
 
 
-class MoeAlignTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class MoeAlignTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic):
     """What the tests of moe_align share."""
 
     op_type = "moe_align"

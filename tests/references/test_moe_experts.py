@@ -31,9 +31,9 @@ from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -254,7 +254,9 @@ INTERFACE_MOE_MXFP4 = Interface(
 # ---- the tests
 
 
-class MoeExpertsTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class MoeExpertsTests(
+    GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic
+):
     """What the tests of moe_experts share."""
 
     op_type = "moe_experts"

@@ -24,11 +24,10 @@ from generator.ops.op_types.moe_routing.inputs import routing_inputs
 from generator.ops.op_types.moe_routing.relations import routing_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -302,7 +301,7 @@ INTERFACE_TOPK_2 = Interface(
 
 
 class MoeRoutingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of moe_routing share."""
 

@@ -23,9 +23,9 @@ from generator.ops.op_types.moe_sum.relations import sum_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -149,7 +149,7 @@ INTERFACE_MOE_SUM = Interface(
 # ---- the tests
 
 
-class MoeSumTests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class MoeSumTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic):
     """What the tests of moe_sum share."""
 
     op_type = "moe_sum"

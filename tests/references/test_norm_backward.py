@@ -21,10 +21,10 @@ import torch
 from generator.ops.op_types.norm_backward.relations import gradient_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -180,7 +180,7 @@ INTERFACE_RMSNORM_BACKWARD_EPS = INTERFACE_LAYERNORM_BACKWARD_EPS_1EM5.but(
 
 
 class NormBackwardTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of norm_backward share."""
 

@@ -24,10 +24,10 @@ from generator.ops.op_types.page_append.names import ROWS
 from generator.ops.op_types.page_append.relations import append_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -211,7 +211,7 @@ INTERFACE_APPEND_PAGED_MLA_KV_CACHE = Interface(
 
 
 class PageAppendTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of page_append share."""
 

@@ -22,10 +22,10 @@ import torch
 from generator.ops.op_types.patch_embed.relations import patch_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -161,7 +161,9 @@ INTERFACE_PATCH_EMBED_CHANNELS_LAST = INTERFACE_PATCH_EMBED_BIAS_CHANNELS_LAST.b
 # ---- the tests
 
 
-class PatchEmbedTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
+class PatchEmbedTests(
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
+):
     """What the tests of patch_embed share."""
 
     op_type = "patch_embed"

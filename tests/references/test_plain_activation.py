@@ -23,11 +23,10 @@ import torch
 from generator.ops.op_types.plain_activation.relations import activation_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -152,7 +151,7 @@ INTERFACE_GELU = Interface(
 
 
 class PlainActivationTests(
-    GroundTruthsAgree, MatchesSGLang, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("sglang", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of plain_activation share."""
 

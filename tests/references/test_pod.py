@@ -30,10 +30,10 @@ from generator.ops.op_types.pod.inputs import last_lengths, pod_axes, pod_inputs
 from generator.ops.op_types.pod.relations import pod_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -200,7 +200,7 @@ INTERFACE_POD_CAUSAL = Interface(
 # ---- the tests
 
 
-class PodTests(GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic):
+class PodTests(GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic):
     """What the tests of pod share."""
 
     op_type = "pod"

@@ -23,11 +23,10 @@ from generator.ops.op_types.probs.inputs import row_inputs
 from generator.ops.op_types.probs.relations import row_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -228,7 +227,7 @@ INTERFACE_TOP_P_RENORM_PROBS = Interface(
 
 
 class ProbsTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of probs share."""
 

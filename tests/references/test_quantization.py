@@ -30,11 +30,10 @@ from generator.ops.op_types.quantization.formats import (
 from generator.ops.op_types.quantization.relations import quantization_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -372,7 +371,7 @@ INTERFACE_PER_TOKEN_GROUP_QUANT_FP8 = Interface(
 
 
 class QuantizationTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of quantization share."""
 

@@ -21,10 +21,10 @@ import torch
 from generator.ops.op_types.residual_add.relations import sum_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -126,7 +126,9 @@ INTERFACE_RESIDUAL_ADD = Interface(
 # ---- the tests
 
 
-class ResidualAddTests(GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic):
+class ResidualAddTests(
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
+):
     """What the tests of residual_add share."""
 
     op_type = "residual_add"

@@ -24,11 +24,10 @@ from generator.ops.float8 import e4m3_values
 from generator.ops.op_types.rmsnorm.relations import norm_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -277,7 +276,7 @@ INTERFACE_RMSNORM_QUANT = INTERFACE_FUSED_ADD_RMSNORM_QUANT.but(
 
 
 class RmsnormTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of rmsnorm share."""
 

@@ -23,11 +23,10 @@ from generator.ops.op_types.rope.angles import scaling_of, turns
 from generator.ops.op_types.rope.relations import rope_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -421,7 +420,7 @@ INTERFACE_ROPE_WITH_COS_SIN_CACHE = INTERFACE_MROPE.but(
 
 
 class RopeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of rope share."""
 

@@ -22,11 +22,10 @@ import torch
 from generator.ops.op_types.rope_backward.relations import turn_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
@@ -186,7 +185,7 @@ INTERFACE_ROPE_BACKWARD_NEOX_STYLE = Interface(
 
 
 class RopeBackwardTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of rope_backward share."""
 

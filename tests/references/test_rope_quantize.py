@@ -25,10 +25,10 @@ from generator.ops.op_types.rope_quantize.names import CACHES
 from generator.ops.op_types.rope_quantize.relations import quantised_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -303,7 +303,7 @@ INTERFACE_ROPE_QUANTIZE_FP8_NEOX = INTERFACE_MLA_ROPE_QUANTIZE_FP8_GPTJ.but(
 
 
 class RopeQuantizeTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of rope_quantize share."""
 

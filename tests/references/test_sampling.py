@@ -32,11 +32,10 @@ from generator.ops.op_types.sampling.law import (
 from generator.ops.op_types.sampling.relations import sampling_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -265,7 +264,7 @@ INTERFACE_TOP_P_SAMPLING_FROM_PROBS = Interface(
 
 
 class SamplingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of sampling share."""
 

@@ -23,10 +23,10 @@ from generator.ops.op_types.segment_gemm.relations import segment_relations
 from generator.ops.op_types.segment_gemm.segments import axes_of, segment_inputs
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -138,7 +138,7 @@ INTERFACE_SEGMENT_GEMM_FP16 = Interface(
 
 
 class SegmentGemmTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of segment_gemm share."""
 

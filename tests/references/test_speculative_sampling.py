@@ -28,11 +28,10 @@ from generator.ops.op_types.speculative_sampling.law import (
 from generator.ops.op_types.speculative_sampling.relations import chain_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -230,7 +229,7 @@ INTERFACE_CHAIN_SPECULATIVE_SAMPLING = Interface(
 
 
 class SpeculativeSamplingTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of speculative_sampling share."""
 

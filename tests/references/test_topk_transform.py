@@ -28,11 +28,10 @@ from generator.ops.op_types.topk_transform.scores import (
 from generator.ops.topk_policy import PADDING, TopKSet
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -189,7 +188,7 @@ INTERFACE_TOP_K_RAGGED_TRANSFORM = Interface(
 
 
 class TopkTransformTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of topk_transform share."""
 

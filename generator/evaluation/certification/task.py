@@ -30,9 +30,10 @@ from generator.execution.gpus import bind
 from generator.execution.outcome import CannotRun
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
+from generator.running.provider_versions import version
 from kernel_judge.checks.available import source_name
 from kernel_judge.definition import Backend
-from kernel_judge.providers import backend_obstacle, version
+from kernel_judge.providers import backend_obstacle
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
 

@@ -92,7 +92,7 @@ def kernels(
             if provider == "sglang":
                 load()
 
-            call = subject.op.kernels[provider].call
+            call = subject.kernels[provider].call
 
             def kernel(*given: Any, a: Any = call, b: Any = backend) -> Any:
                 inputs = dict(zip(names, given, strict=True))

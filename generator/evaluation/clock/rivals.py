@@ -25,7 +25,7 @@ _START_SECONDS, _END_SECONDS = 300.0, 5.0
 _CALL_SECONDS = 600.0
 _ROOM = 256 << 20
 TRUSTED = ("flashinfer", "pytorch")
-"""What one process calls; SGLang has another."""
+"""What one process calls; each of the others has its own."""
 
 
 class NoRival(Exception):

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTensor
-from generator.ground_truth.flashinfer import FLASHINFER
 from generator.ground_truth.interface import Availability, Library, version_numbers
+from generator.ground_truth.libraries import libraries
 from generator.ground_truth.machine import Machine
-from generator.ground_truth.pytorch import PYTORCH
-from generator.ground_truth.resolver import PROVIDERS, Resolution, resolve
-from generator.ground_truth.sglang import SGLANG
+from generator.ground_truth.resolver import Resolution, resolve
 from generator.ops.family import every_spec
 from generator.ops.op_source import OpSource, op_source
 from generator.ops.registry import op_specs
@@ -23,6 +21,7 @@ from generator.rules.load import load_definitions
 from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import ROOT
 
+PROVIDERS = FLASHINFER, SGLANG, PYTORCH = libraries()
 NO_CUDA = Obstacle(Kind.NEEDS_CUDA, "needs CUDA, no CUDA device here")
 ALL = {"flashinfer-python": "0.6.9", "sglang": "0.5.23", "torch": "2.13.0"}
 
@@ -145,13 +144,12 @@ def test_version_numbers(version: str, numbers: tuple[int, ...]) -> None:
 
 
 def test_libraries_say_their_own_names() -> None:
-    libraries = [provider for provider in PROVIDERS if isinstance(provider, Library)]
-    assert [library.name for library in libraries] == [
+    assert [library.name for library in libraries()] == [
         "flashinfer",
         "sglang",
         "pytorch",
     ]
-    assert [library.distribution for library in libraries] == list(ALL)
+    assert [library.provider.distribution for library in libraries()] == list(ALL)
 
 
 def test_an_op_may_say_why_a_library_has_no_adapter() -> None:

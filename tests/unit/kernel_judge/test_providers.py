@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from generator.running import provider_versions
 from kernel_judge import elsewhere, providers
 from kernel_judge.definition import Backend
 from kernel_judge.obstacle import Kind, Obstacle
@@ -20,7 +21,7 @@ BROKEN = Obstacle(Kind.BROKEN, "import failed: OSError: x")
 CACHED = (
     providers.import_failure,
     providers.compute_capability,
-    providers.version,
+    provider_versions.version,
 )
 
 
@@ -127,7 +128,8 @@ def test_sglang_says_why_it_is_absent_and_is_not_imported(monkeypatch):
 
 
 def test_a_broken_import_is_the_reason_before_the_device(monkeypatch):
-    monkeypatch.setattr(providers, "import_failure", lambda module: BROKEN)
+    broken = {"flashinfer": BROKEN}
+    monkeypatch.setattr(providers, "import_failure", broken.get)
     assert providers.provider_obstacle("flashinfer", CPU) == BROKEN
     assert providers.provider_obstacle("pytorch", CUDA) is None
 
@@ -228,9 +230,9 @@ def test_the_version_is_that_of_the_distribution(monkeypatch):
     sglang = ModuleType("sglang")
     sglang.__version__ = "0.5.dev"
     monkeypatch.setitem(sys.modules, "sglang", sglang)
-    assert providers.version("flashinfer") == "0.6.9"
-    assert providers.version("sglang") == "0.5.dev"
-    assert providers.version("pytorch") == torch.__version__
+    assert provider_versions.version("flashinfer") == "0.6.9"
+    assert provider_versions.version("sglang") == "0.5.dev"
+    assert provider_versions.version("pytorch") == torch.__version__
 
 
 @pytest.mark.parametrize("note", ["", "light installation"])
@@ -239,12 +241,15 @@ def test_describe_says_how_sglang_is_installed(importable, monkeypatch, note):
     there = elsewhere.Elsewhere(lambda: None, None, lambda cuda: note)
     monkeypatch.setitem(elsewhere._elsewhere, "sglang", there)
     expected = f"sglang 0.5.23 ({note})" if note else "sglang 0.5.23"
-    assert providers.describe("sglang", CPU) == expected
+    assert provider_versions.describe("sglang", CPU) == expected
 
 
 def test_describe_is_the_version_or_the_reason(importable, monkeypatch):
-    assert providers.describe("pytorch", CUDA) == f"pytorch {torch.__version__}"
-    assert providers.describe("pytorch", CPU) == "pytorch: needs CUDA, device is cpu"
+    assert provider_versions.describe("pytorch", CUDA) == f"pytorch {torch.__version__}"
+    assert (
+        provider_versions.describe("pytorch", CPU)
+        == "pytorch: needs CUDA, device is cpu"
+    )
 
 
 def test_rocm_has_no_sm_and_no_kernel_of_cuda(monkeypatch):

@@ -35,7 +35,7 @@ def adapters(folder) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def shared_provider(folder):
-    provider = sglang.Provider()
+    provider = sglang.SGLangWorker()
     yield provider
     provider.stop()
 
@@ -51,7 +51,7 @@ def provider(shared_provider, monkeypatch):
 @pytest.fixture
 def fresh(folder, monkeypatch):
     """Let `ask` use a worker of this test's own."""
-    provider = sglang.Provider()
+    provider = sglang.SGLangWorker()
     monkeypatch.setattr(sglang, "_provider", provider)
     yield provider
     provider.stop()

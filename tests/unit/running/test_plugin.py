@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from generator.ops.op_types.rmsnorm import op as rmsnorm
-from generator.running import plugin
+from generator.running import plugin, provider_versions
 from kernel_judge import elsewhere, providers
 from kernel_judge.checks import available
 from kernel_judge.checks import sources as of_sources
@@ -83,7 +83,7 @@ def cuda(monkeypatch):
     monkeypatch.setattr(providers, "import_failure", lambda module: None)
     there = elsewhere.Elsewhere(lambda: None, None, lambda cuda: "")
     monkeypatch.setitem(elsewhere._elsewhere, "sglang", there)
-    monkeypatch.setattr(providers, "version", lambda provider: "1.2")
+    monkeypatch.setattr(provider_versions, "version", lambda provider: "1.2")
     providers.compute_capability.cache_clear()
     yield
     providers.compute_capability.cache_clear()

@@ -43,7 +43,7 @@ def adapters(tmp_path, monkeypatch):
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    provider = sglang.Provider()
+    provider = sglang.SGLangWorker()
     monkeypatch.setattr(sglang, "_provider", provider)
     yield module
     provider.stop()

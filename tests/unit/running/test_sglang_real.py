@@ -11,7 +11,7 @@ import torch
 from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.op_types.rope import op as rope
 from generator.running import sglang
-from generator.running.harness import MatchesSGLang
+from generator.running.harness import matches
 from kernel_judge.comparison.compare import compare
 from kernel_judge.definition import Backend
 from kernel_judge.inputs.trial import PROVIDER_SEED
@@ -59,7 +59,7 @@ def test_references_match_its_native_layers(op, name):
     definition = known(name)
     cls = class_of(op, definition, run_of(loaded(name).reference))
     for case in cases_of(cls, ("small", "medium")):
-        test = type("Rendered", (cls, MatchesSGLang), {})()
+        test = type("Rendered", (cls, matches("sglang")), {})()
         test.test_matches_sglang(trial_of(cls, case), NATIVE, ignore_property)
 
 
@@ -101,7 +101,7 @@ def test_another_eps_is_seen():
     wrong = replace(definition, constants={**definition.constants, "eps": eps})
     cls = class_of(rmsnorm, wrong, run)
     (case,) = [c for c in cases_of(cls) if c.name == "tiny-variance"]
-    test = type("Rendered", (cls, MatchesSGLang), {})()
+    test = type("Rendered", (cls, matches("sglang")), {})()
     with pytest.raises(AssertionError, match="against sglang/native"):
         test.test_matches_sglang(trial_of(cls, case), NATIVE, ignore_property)
 

@@ -1,10 +1,11 @@
-"""SGLang: where FlashInfer cannot serve, and a second opinion where it can."""
+"""The providers of ground truth as libraries of a machine, in order of preference."""
 
 from __future__ import annotations
 
 from generator.ground_truth.interface import Library
 from generator.ground_truth.machine import Machine
 from generator.running.sglang_light import KERNELS, OPTIONAL
+from kernel_judge.provider import providers
 
 
 class SGLangLibrary(Library):
@@ -16,5 +17,9 @@ class SGLangLibrary(Library):
         return "light installation" if machine.missing(wanted) else ""
 
 
-# the layers are where the adapters look for them from 0.5.23 on
-SGLANG = SGLangLibrary("sglang", "SGLang", "sglang", "sglang", oldest=(0, 5, 23))
+_OWN_WAYS = {"sglang": SGLangLibrary}
+
+
+def libraries() -> tuple[Library, ...]:
+    """Return a library for each provider."""
+    return tuple(_OWN_WAYS.get(p.name, Library)(p) for p in providers().values())
