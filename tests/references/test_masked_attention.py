@@ -22,10 +22,10 @@ import torch
 from generator.ops.op_types.masked_attention.relations import attention_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesPyTorch,
     MatchesRecorded,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -225,7 +225,7 @@ INTERFACE_T5_ATTENTION = Interface(
 
 
 class MaskedAttentionTests(
-    GroundTruthsAgree, MatchesPyTorch, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
 ):
     """What the tests of masked_attention share."""
 

@@ -22,11 +22,10 @@ import torch
 from generator.ops.op_types.rope_grid.relations import grid_relations
 from generator.running.harness import (
     GroundTruthsAgree,
-    MatchesFlashInfer,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -234,7 +233,7 @@ INTERFACE_ROPE_GRID3D_GPTJ_STYLE = Interface(
 
 
 class RopeGridTests(
-    GroundTruthsAgree, MatchesFlashInfer, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of rope_grid share."""
 
