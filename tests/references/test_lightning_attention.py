@@ -23,9 +23,9 @@ from generator.ops.op_types.lightning_attention.relations import state_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -232,7 +232,7 @@ INTERFACE_LIGHTNING_PREFILL = Interface(
 
 
 class LightningAttentionTests(
-    GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of lightning_attention share."""
 

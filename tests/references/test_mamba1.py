@@ -22,9 +22,9 @@ from generator.ops.op_types.mamba1.relations import state_relations
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
-    MatchesSGLang,
     Metamorphic,
     main,
+    matches,
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
@@ -227,7 +227,7 @@ INTERFACE_MAMBA1_UPDATE = Interface(
 # ---- the tests
 
 
-class Mamba1Tests(GroundTruthsAgree, MatchesSGLang, MatchesRecorded, Metamorphic):
+class Mamba1Tests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphic):
     """What the tests of mamba1 share."""
 
     op_type = "mamba1"
