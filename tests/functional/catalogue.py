@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.functional.clock_lies import LIES
+from tests.functional.clock_lies import LIES, TAKES
 from tests.functional.hacks import BY_VALUES, Hack
 from tests.functional.hacks_of_corners import (
     BY_ANSWERS,
@@ -304,7 +304,7 @@ KINDS = (
     Kind(
         "lies about time",
         "the judge's clock and memory, fresh values in each timed call ([clock.md](clock.md))",
-        tuple(lie.name for lie in LIES),
+        tuple(lie.name for lie in (*LIES, TAKES)),
         "test_clock_cuda.py",
     ),
     Kind(

@@ -365,14 +365,6 @@ LIES = (
         "the copy of the outputs is queued behind what stops the clock",
     ),
     Lie(
-        "takes all memory, so that rivals find none",
-        dps(
-            MULTIPLY + "    if not TAKEN:\n        TAKEN.append(takes_all())\n",
-            SLOWER + "TAKEN = []\n",
-        ),
-        "where a rival lacks memory there are no times",
-    ),
-    Lie(
         "a context with one channel",
         dps(
             MULTIPLY,
@@ -394,4 +386,13 @@ LIES = (
         ),
         "it has one GPU alone",
     ),
+)
+# beside it no other can be judged
+TAKES = Lie(
+    "takes all memory, so that rivals find none",
+    dps(
+        MULTIPLY + "    if not TAKEN:\n        TAKEN.append(takes_all())\n",
+        SLOWER + "TAKEN = []\n",
+    ),
+    "where a rival lacks memory there are no times",
 )

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import ROOT
 from tests.functional.audit_command import audit
-from tests.functional.clock_lies import HONEST, LIES, RETURNS, Lie
+from tests.functional.clock_lies import HONEST, LIES, RETURNS, TAKES, Lie
 from tests.functional.test_evaluate_cuda import why_not
 
 pytestmark = [
@@ -157,6 +157,15 @@ def gains_nothing(lie: Lie, found: dict[str, Any], verdicts: dict[str, Any]) -> 
     (other,) = (case for case in verdicts["first"]["cases"] if case["timing"])
     name = "production_latency_ms"
     assert case["timing"][name] <= 1.1 * other["timing"][name]
+
+
+def test_a_solution_that_takes_all_memory_gains_nothing(tmp_path: Path) -> None:
+    found = timed(tmp_path, (256,), solution(TAKES.name, TAKES.source))[TAKES.name]
+    timings = [case["timing"] for case in found["cases"] if case["timing"]]
+    print(found["verdict"], found["reason"], found["notes"], timings)
+    assert found["verdict"] != "PASSED" or all(
+        timing["speedup_over_production"] <= _GAIN for timing in timings
+    ), TAKES.by
 
 
 def check_equal(ratio: float, milliseconds: float) -> None:
