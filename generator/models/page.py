@@ -115,9 +115,14 @@ def coverage_page(models: Mapping[str, Surveyed]) -> str:
     complete = [*_complete(models)]
     if complete:
         lines.append(
-            "\n## What is complete\n\nAnd what agreed with the definitions.\n\n"
+            "\n## What is complete\n\nAnd what agreed with the definitions; what is not "
+            "placed has none.\n\n"
         )
-        lines += [_line("model", "", *_AGREED), _line("---", "---", *_RIGHT)]
+        heads, under = ("model", ""), ("---", "---")
+        lines += [
+            _line(*heads, *_AGREED, "not placed"),
+            _line(*under, *_RIGHT, "---"),
+        ]
         lines += [_line(*cells) for cells in complete]
     refused = [*_refused(models)]
     if refused:
@@ -159,7 +164,8 @@ def _complete(models: Mapping[str, Surveyed]) -> Iterator[list[object]]:
         for column in surveyed.covered:
             if not surveyed.missing(column):
                 states = Counter(e.state for e in surveyed.definitions(column))
-                yield [name, column, *(states[state] for state in _AGREED.values())]
+                agreed = (states[state] for state in _AGREED.values())
+                yield [name, column, *agreed, ", ".join(surveyed.unplaced)]
 
 
 def _refused(models: Mapping[str, Surveyed]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from generator.dataset.paths import Discovered
 from generator.models.config import load
 from generator.models.coverage import Covered, coverage, distinct
+from generator.models.modules import unplaced
 from generator.models.parallel import Deployment
 from generator.problems import Failure
 
@@ -26,11 +27,13 @@ COLUMNS: Mapping[str, Deployment] = {
 class Surveyed:
     """What a model needs in a column, or why it is refused there.
 
-    A model without experts has no column with `ep`.
+    A model without experts has no column with `ep`. `unplaced` are modules that no
+    definition is named for.
     """
 
     covered: Mapping[str, Sequence[Covered]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    unplaced: Sequence[str] = ()
 
     def missing(self, column: str) -> list[Covered]:
         """Return what has no definition in a column, each definition once."""
@@ -47,10 +50,12 @@ def survey(
     """Return how far a model is covered in each column; arguments as of `coverage`."""
     covered: dict[str, Sequence[Covered]] = {}
     refused: dict[str, str] = {}
+    left: Sequence[str] = ()
     for column, deployment in COLUMNS.items():
         try:
             config = load(name)
             covered[column] = coverage(config, deployment, root, discovered, agreed)
+            left = unplaced(config, deployment)
         except Failure as failure:
             refused[column] = str(failure)
     answers = [
@@ -60,4 +65,4 @@ def survey(
     if answers[0] == answers[1]:
         for table in (covered, refused):
             table.pop(_EXPERT, None)
-    return Surveyed(covered, refused)
+    return Surveyed(covered, refused, left)

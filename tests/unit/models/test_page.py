@@ -35,7 +35,9 @@ MODELS = {
         },
         {"tp 4": "one: 6 heads, which --tp 4 does not divide."},
     ),
-    "two": Surveyed({"tp 1": [entry("norm", State.LAYER, "rmsnorm_h9")]}),
+    "two": Surveyed(
+        {"tp 1": [entry("norm", State.LAYER, "rmsnorm_h9")]}, unplaced=["a tower"]
+    ),
     "three": Surveyed(refused={"tp 1": "three: unknown.", "tp 8": "three: unknown."}),
 }
 
@@ -120,4 +122,4 @@ def test_what_is_complete_says_what_agreed():
     complete, _, _ = behind.partition("## ")
     lines = [line for line in complete.splitlines() if line.startswith("| ")]
     # of model one the lm_head and the all-reduce are missing
-    assert lines[2:] == ["| two | tp 1 | 0 | 1 | 0 | 0 |"]
+    assert lines[2:] == ["| two | tp 1 | 0 | 1 | 0 | 0 | a tower |"]
