@@ -18,12 +18,14 @@ class Figure:
 
     `names` are keys of config.json. The axis is the `first` of them that a config has,
     the `sum` of them all, or `any` of them where the config has the first. `parallel` is
-    the tag of the parallelism that divides it (`tp`, `ep`), empty where none does.
+    the tag of the parallelism that divides it (`tp`, `ep`), empty where none does. What it
+    does not divide is filled up to a multiple of `padding` before.
     """
 
     names: tuple[str, ...]
     parallel: str = ""
     takes: Literal["first", "sum", "any"] = "first"
+    padding: int = 1
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,7 @@ def check(
             wholes = _wholes(figure, figures)
             if axis not in axes or not wholes:
                 continue
-            parallel = figure.parallel
-            allowed = {n for w in wholes for n in _shares(w, parallel, definition)}
+            allowed = {n for w in wholes for n in _shares(w, figure, definition)}
             if axes[axis] not in allowed:
                 numbers = [str(number) for number in sorted(allowed)]
                 said = " or ".join(numbers)
@@ -99,17 +98,19 @@ def facts(definition: LoadedDefinition) -> Iterator[tuple[str, int]]:
                 yield f"{model} {definition.op_type} {axis}", value
 
 
-def _shares(whole: int, parallel: str, definition: LoadedDefinition) -> set[int]:
+def _shares(whole: int, figure: Figure, definition: LoadedDefinition) -> set[int]:
     """Return the sizes that an axis may have on one of several GPUs.
 
     Heads fewer than GPUs are replicated: one of them is on each. Some interfaces count
     the experts of one GPU, some those of all.
     """
+    parallel = figure.parallel
     if not parallel:
         return {whole}
     stated = [
         int(v) for v in definition.tag_values(parallel) if v.isdecimal() and len(v) < 6
     ]
     counts = [n for n in stated if n > 0] or [1, 2, 4, 8, 16, 32]
-    shares = {max(1, whole // n) for n in counts}
+    filled = {n: whole + (-whole % figure.padding if whole % n else 0) for n in counts}
+    shares = {max(1, size // n) for n, size in filled.items()}
     return shares | {whole} if parallel == "ep" else shares

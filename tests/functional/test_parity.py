@@ -437,6 +437,24 @@ def test_a_defect_is_found_in_its_stage_and_in_the_whole(
     assert not found[plant.level]["passed"]
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen3", "qwen3-moe"])
+def test_drawn_tokens_are_equal_between_pages(
+    answers: dict[str, Any], family: str
+) -> None:
+    (drawn,) = answers[family]["float32"]["decode"]["sampled"]
+    assert drawn["page_sizes"] == [1, 64]
+    assert drawn["passed"]
+    assert len(set(drawn["tokens"])) > 1
+
+
+def test_drawn_tokens_of_pages_that_are_read_wrongly_differ(
+    answers: dict[str, Any],
+) -> None:
+    plant = "KV off by one position, pages of one token"
+    (drawn,) = answers[plant]["float32"]["decode"]["sampled"]
+    assert drawn["passed"] is False
+
+
 @pytest.mark.parametrize("name", BACKWARD_PLANTS)
 def test_a_wrong_gradient_is_found_where_it_begins(
     answers: dict[str, Any], name: str

@@ -16,9 +16,11 @@ SPEC = OpSpec(
     name_constants={"clamp": "limit"},
     variant_constants=("gelu", "tanh", "relu2", "oai", "limit"),
     figures={
-        # of a dense layer or of an expert
+        # of a dense layer, of which Llama 4 says it otherwise, or of an expert
         "intermediate_size": Figure(
-            ("intermediate_size", "moe_intermediate_size"), "tp", takes="any"
+            ("intermediate_size", "moe_intermediate_size", "intermediate_size_mlp"),
+            "tp",
+            takes="any",
         )
     },
 )
