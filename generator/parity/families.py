@@ -152,7 +152,7 @@ FAMILIES: Mapping[str, Family] = {
         {
             **_TINY_LATENT,
             "layer_types": ["deepseek_sparse_attention"],
-            "indexer_types": ["full"] * 3,
+            "indexer_types": ["full"],
         },
         real={
             "num_hidden_layers": 2,

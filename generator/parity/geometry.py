@@ -36,6 +36,9 @@ HEADS = (
 )
 """Lengths of heads and states: `wide` has the model's own, which kernels are made for."""
 
+_BY_LAYER = ("layer_types", "mlp_layer_types", "indexer_types", "no_rope_layers")
+"""Lists with an entry for each layer: repeated where a model has more layers."""
+
 TOKENS = 75
 """Tokens of a comparison: more than one page, and than the window of a tiny model."""
 REAL, WHOLE = "real", "whole"
@@ -104,13 +107,17 @@ def _small(
 ) -> Mapping[str, Any]:
     """Return the figures of a small model, by the name of its geometry."""
     small = {**family.tiny, **SIZES[geometry]}
-    if geometry == "wide" and "head_dim" in small:
+    if family.tiny.get("head_dim", 0) is None:
+        # the model makes it of other figures
+        small["head_dim"] = None
+    if geometry == "wide" and small.get("head_dim"):
         small |= {key: figures[key] for key in HEADS if key in figures}
     if "kv_lora_rank" in small:
         # keys and values of every head are made of one latent
         small["num_key_value_heads"] = small["num_attention_heads"]
         small["head_dim"] = small["qk_rope_head_dim"]
-    if kinds := small.get("layer_types"):
-        count = small["num_hidden_layers"]
-        small["layer_types"] = [kinds[at % len(kinds)] for at in range(count)]
+    count = small.get("num_hidden_layers", 0)
+    for key in _BY_LAYER:
+        if kinds := small.get(key):
+            small[key] = [kinds[at % len(kinds)] for at in range(count)]
     return small

@@ -191,7 +191,8 @@ LLAMA_VISION = Family(
     "llama-3.2-11b-vision",
     {"": _whole(MIXER), "cross": _CROSS_LAYER},
     {},
-    {**TINY, "head_dim": 8, "cross_attention_layers": [1]},
+    # heads are as long as hidden_size and their number make them
+    {**TINY, "head_dim": None, "cross_attention_layers": [1]},
     {
         "model_type": "mllama_text_model",
         "rope_parameters": LLAMA3_ROPE,
