@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from generator.dataset.atomic_write import write_atomically
 from generator.dataset.paths import discover_definitions
+from generator.evaluation.certification.coverage import of_hopper
 from generator.evaluation.certification.report import certificate
 from generator.evaluation.certification.result import current
 from generator.evaluation.checkers.report import checkers_report
@@ -85,7 +86,10 @@ def pages(folder: Path, example: Path | None = None) -> dict[str, str]:
             printed(checkers_report(known(ROOT), is_page=True), "markdown")
         ),
         "docs/generated/conditions.md": "".join(
-            printed(certificate(current(ROOT), is_page=True), "markdown")
+            printed(
+                certificate(current(ROOT), is_page=True, hopper=of_hopper(ROOT)),
+                "markdown",
+            )
         ),
         "docs/generated/coverage.md": coverage_page(models),
         "docs/generated/coverage.html": coverage_html(models),

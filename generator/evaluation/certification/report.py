@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from generator.evaluation.certification.coverage import HopperKernel, missing
 from generator.evaluation.certification.result import Certified
 from generator.evaluation.conditions.condition import HOLDS, NAMES, SANITIZERS, SKIPPED
 from generator.problems.messages import plural
@@ -25,8 +26,17 @@ _PREFACE = (
 )
 
 
-def certificate(found: Sequence[Certified], *, is_page: bool = False) -> Report:
-    """Return the report; it failed where a definition's kernels could not be asked."""
+def certificate(
+    found: Sequence[Certified],
+    *,
+    is_page: bool = False,
+    hopper: Mapping[HopperKernel, set[str]] | None = None,
+) -> Report:
+    """Return the report; it failed where a definition's kernels could not be asked.
+
+    With `hopper`, the kernels that one Hopper GPU can call and their definitions, a section has
+    what is on record of none of these.
+    """
     ordered = sorted(found, key=lambda one: (one.op_type, one.definition))
     kernels = [
         (one, name, value["conditions"])
@@ -80,6 +90,20 @@ def certificate(found: Sequence[Certified], *, is_page: bool = False) -> Report:
     if errors:
         failed = [Row((Quoted(e.definition), Quoted(e.error))) for e in errors]
         sections.append(Section("Not asked", [Table(failed, ("definition", "why"))]))
+    if hopper is not None:
+        absent = missing(hopper, found)
+        count = f"{len(hopper) - len(absent)} of {plural(len(hopper), 'kernel')}"
+        share = f"{100.0 * (1.0 - len(absent) / max(len(hopper), 1)):.1f} %"
+        rows = [
+            Row((Quoted(k.op_type), Quoted(k.source), Quoted(k.symbol))) for k in absent
+        ]
+        text = (
+            f"{count} that one GPU of SM 90 can call are on record, {share}. A kernel is what "
+            "an op_type calls of a provider, by the function that a definition's fi_api "
+            "names, and the backend; an adapter that computes is none. Missing are:"
+        )
+        table = Table(rows, ("op_type", "kernel", "function"))
+        sections.append(Section("Of Hopper", [table], text))
     said = f"{plural(len(kernels), 'kernel')} of {plural(len(found), 'definition')}"
     status = Status.FAILED if errors else Status.PASSED
     return Report(

@@ -13,6 +13,11 @@ import torch
 
 from generator.dataset.paths import CONDITIONS_KEPT, discover_definitions
 from generator.evaluation.certification import process, task
+from generator.evaluation.certification.coverage import (
+    HopperKernel,
+    missing,
+    of_hopper,
+)
 from generator.evaluation.certification.judging import KernelJudge
 from generator.evaluation.certification.kernel import adapted
 from generator.evaluation.certification.report import certificate
@@ -307,6 +312,19 @@ def test_page_has_columns_of_tools_that_were_asked(root):
     page = "".join(printed(certificate([found], is_page=True), "markdown"))
     assert "| racecheck | 0 | 1 | 0 | 0 |" in page
     assert "memcheck" not in page
+
+
+def test_page_counts_the_kernels_of_a_hopper_gpu(root):
+    kernels = of_hopper(root)
+    assert HopperKernel("gemm", "", "pytorch/cublas") in kernels
+    assert all(names == {GEMM} for names in kernels.values())
+    one = certified(root, **{"pytorch/cublas": verdicts(graph="holds")})
+    absent = missing(kernels, [one])
+    assert len(absent) == len(kernels) - 1
+    page = "".join(
+        printed(certificate([one], is_page=True, hopper=kernels), "markdown")
+    )
+    assert f"1 of {len(kernels)} kernels that one GPU of SM 90 can call" in page
 
 
 def test_nothing_is_kept_of_what_was_not_asked(root):
