@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ _ENTRIES = 100_000
 _OWN = 2
 """Processes of bubblewrap: one waits outside, one reaps inside."""
 STOPPED = "stopped"
+_Fields = list[bytes]
 _START = Path(__file__).with_name("start.py")
 _RESERVED = 16 << 30
 """Addresses that a process may reserve beyond its memory.
@@ -305,7 +306,7 @@ def _exceeded(
     most = _FLOOD * limits.output_bytes
     if any(os.fstat(stream.fileno()).st_size > most for stream in streams):
         return "output"
-    threads, memory, seconds = _use_below(process)
+    threads, memory, seconds = _use_below(process, first)
     if memory > limits.memory_bytes:
         return "memory"
     if threads > limits.processes + _OWN:
@@ -329,25 +330,56 @@ def _has_many_files(first: int) -> bool:
     return False
 
 
-def _use_below(process: int) -> tuple[int, int, float]:
+def _use_below(process: int, first: int) -> tuple[int, int, float]:
     """Return what the processes below one use, as /proc says.
 
-    Threads and resident bytes of all, and the CPU seconds of the busiest.
+    Threads and resident bytes of all, and the CPU seconds of the busiest. `first` is the
+    first one of their namespace.
     """
-    children = defaultdict(list)
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{name}/stat", "rb", 0) as file:
-            text = file.read(4096)
-            # from the state on: the name before may hold anything
-            fields = text[text.rindex(b")") + 2 :].split()
-            children[int(fields[1])].append((int(name), fields))
+    every = _stats_within(first)
+    if every is None:
+        every = _below(process, _stats("/proc"))
     threads, pages, ticks = 0, 0, 0
-    waiting = [process]
-    while waiting:
-        for child, fields in children[waiting.pop()]:
-            waiting.append(child)
-            threads += int(fields[17])
-            pages += int(fields[21])
-            ticks = max(ticks, int(fields[11]) + int(fields[12]))
+    for fields in every:
+        threads += int(fields[17])
+        pages += int(fields[21])
+        ticks = max(ticks, int(fields[11]) + int(fields[12]))
     memory = pages * os.sysconf("SC_PAGE_SIZE")
     return threads, memory, ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stats_within(first: int) -> Collection[_Fields] | None:
+    """Return the fields of all processes of a namespace; None where these can't be seen.
+
+    The machine has many others, each of which takes as long to read.
+    """
+    folder = f"/proc/{first}/root/proc"
+    with suppress(OSError):
+        # until its own is mounted it sees the machine's
+        if os.stat(folder).st_dev != os.stat("/proc").st_dev:
+            return _stats(folder).values()
+    return None
+
+
+def _stats(folder: str) -> dict[int, _Fields]:
+    """Return number → fields of each process of a /proc, from its state on."""
+    found = {}
+    for name in filter(str.isdecimal, os.listdir(folder)):
+        with suppress(OSError), open(f"{folder}/{name}/stat", "rb", 0) as file:
+            text = file.read(4096)
+            # the name before may hold anything
+            found[int(name)] = text[text.rindex(b")") + 2 :].split()
+    return found
+
+
+def _below(process: int, stats: Mapping[int, _Fields]) -> list[_Fields]:
+    """Return the fields of the processes below one."""
+    children = defaultdict(list)
+    for number, fields in stats.items():
+        children[int(fields[1])].append(number)
+    found, waiting = [], [process]
+    while waiting:
+        under = children[waiting.pop()]
+        waiting += under
+        found += [stats[number] for number in under]
+    return found

@@ -110,8 +110,13 @@ def test_endless_forks_are_bounded(hostile) -> None:
     assert outcome.limit in ("wall clock", "processes")
 
 
-def test_processes_are_counted_where_the_kernel_does_not(hostile, monkeypatch) -> None:
+@pytest.mark.parametrize("sees_namespace", [True, False])
+def test_processes_are_counted_where_the_kernel_does_not(
+    hostile, monkeypatch, sees_namespace: bool
+) -> None:
     monkeypatch.setattr(supervise, "rlimits", lambda limits, addresses: {})
+    if not sees_namespace:
+        monkeypatch.setattr(supervise, "_stats_within", lambda first: None)
     script = """
     import os, time
     for _ in range(60):
@@ -363,3 +368,17 @@ def test_cuda_has_no_file_without_a_name_either(hostile) -> None:
         print(error.errno == errno.ENOSYS)
     """
     assert hostile(script, devices=True).stdout == "True\n"
+
+
+def test_of_a_namespace_no_other_process_of_the_machine_is_read(
+    hostile, monkeypatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("machine: an ordinary user may not look into a namespace")
+    read, looked = [], supervise._stats
+    monkeypatch.setattr(
+        supervise, "_stats", lambda f: read.append(looked(f)) or read[-1]
+    )
+    hostile("import time; time.sleep(0.5)", limits=Limits(wall_seconds=10))
+    # bubblewrap's own and the script; before its /proc is there all of the machine's
+    assert 1 <= len(read[-1]) <= 3
