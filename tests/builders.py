@@ -111,6 +111,12 @@ def class_of(
     return type("Rendered", bases, {**attributes, **plain})
 
 
+def of_flashinfer(cls: Any, trial: Trial, backend: str) -> Any:
+    """Return what an op's adapter of FlashInfer gives for a trial."""
+    call = cls.subject().op.kernels["flashinfer"].call
+    return call(trial.definition, trial.fresh_inputs(), backend)
+
+
 def trial_of(cls: Any, case: Case) -> Trial:
     """Return one case of a test class on the CPU, as the fixture would."""
     trial: Trial = cls.subject().trial(case)

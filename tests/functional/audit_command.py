@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,17 @@ def start(*arguments: str | Path, command: str = "audit") -> subprocess.Popen[st
         text=True,
         env={**os.environ, **_VARIABLES},
     )
+
+
+def interrupt_after_first(*arguments: str | Path) -> None:
+    """Interrupt an audit once it has said how the first of two definitions fared."""
+    process = start(*arguments)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith(f"1/2 {NORM}: ")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "Interrupted."
 
 
 def audit(*arguments: str | Path, command: str = "audit") -> tuple[int, str, str]:

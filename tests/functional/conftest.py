@@ -22,6 +22,17 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a repository with a good dataset of two definitions."""
+    from tests.functional.reviewed import make
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    make(folder)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Start one browser for all tests, or skip them with the reason."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from tests.functional.audit_command import (
     NORM,
     audit,
     dataset,
+    interrupt_after_first,
     of_definition,
-    start,
     with_text,
 )
 from tests.harness.datasets import TWICE
@@ -189,17 +188,10 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path):
     options: Sequence[str | Path] = (
         *("--all", "--dataset", root, "--resume", root / "state", "--jobs", "1"),
     )
-    process = start(*options)
-    assert process.stderr is not None
-    first = process.stderr.readline()
-    assert first.startswith("1/2 rmsnorm_h128: ")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "Interrupted."
+    interrupt_after_first(*options)
     assert [p.suffix for p in (root / "state").iterdir()] == [".json"]
 
-    status, out, err = audit(*options)
+    status, _, err = audit(*options)
     assert status == 0
     assert [line.endswith("from the last audit") for line in err.splitlines()[:2]] == [
         True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from tests.functional.audit_command import (
     NORM,
     audit,
     dataset,
+    interrupt_after_first,
     of_definition,
-    start,
     with_text,
 )
 
@@ -179,13 +178,7 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path):
     options: Sequence[str | Path] = (
         *("--all", "--dataset", root, "--resume", root / "state", "--jobs", "1"),
     )
-    process = start(*options, "--seeds", "4")
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith("1/2 rmsnorm_h128: ")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "Interrupted."
+    interrupt_after_first(*options, "--seeds", "4")
 
     status, _, err = audit(*options, "--seeds", "4")
     assert status == 0

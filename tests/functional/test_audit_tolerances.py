@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.builders import ROOT, resized_json, write_dataset
-from tests.functional.audit_command import NORM, audit, start, with_text
+from tests.functional.audit_command import (
+    NORM,
+    audit,
+    interrupt_after_first,
+    with_text,
+)
 
 
 def floors(*arguments: str | Path) -> tuple[int, str, str]:
@@ -123,13 +127,7 @@ def test_interrupted_it_ends_its_processes(tmp_path):
     endless = "    while True:\n        pass\n    x = hidden"
     value = with_text(("    x = hidden", endless), name=f"{NORM}_v2")
     root = write_dataset(tmp_path, [resized_json(NORM, NORM), value])
-    process = start("--all", "--dataset", root, "--jobs", "1", "--tolerances")
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith("1/2 rmsnorm_h128: ")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "Interrupted."
+    interrupt_after_first("--all", "--dataset", root, "--jobs", "1", "--tolerances")
 
 
 def test_recorded_kernels_and_outputs_without_a_floor(tmp_path):

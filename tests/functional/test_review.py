@@ -32,13 +32,6 @@ FORMATS = ["text", "markdown", "json", "junit", "sarif", "github", "html"]
 ON_GPU = "agreed with a production kernel on a GPU"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    make(tmp_path)
-    return tmp_path
-
-
 def test_nothing_changed_is_nothing_to_review(root: Path) -> None:
     found = reviewed(root, "--base", "HEAD", status=APPROVE)
     assert (found["changes"], found["checklist"], found["reasons"]) == ([], [], [])

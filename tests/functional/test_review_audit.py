@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.audits import AUDIT, audited, entry, write_audit
 from tests.functional.hostile import write
-from tests.functional.reviewed import changed, commit, evidence, make, reviewed
+from tests.functional.reviewed import changed, commit, evidence, reviewed
 from tests.functional.test_validate import DEFINITION, FILE, run
 
 APPROVE = 0
 AUDITED = "planted defects are caught by the tests"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    make(tmp_path)
-    return tmp_path
 
 
 def audit_point(root: Path, *arguments: str) -> tuple[str, str]:

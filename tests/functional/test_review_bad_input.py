@@ -21,7 +21,6 @@ from tests.functional.reviewed import (
     commit,
     evidence,
     git,
-    make,
     review,
     reviewed,
 )
@@ -33,14 +32,6 @@ HOSTILE = (
     "\x1b[31mred\x1b[0m <script>alert(1)</script> ](javascript:x) @everyone "
     "`${x}` {{ 7*7 }} ::error::x | </details> \u202e ]]>"
 )
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    (tmp_path / "data").mkdir()
-    make(tmp_path / "data")
-    return tmp_path / "data"
 
 
 def refused(root: Path, *arguments: str) -> str:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from generator.dataset.workload_identity import workload_identity
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
@@ -17,7 +15,6 @@ from tests.functional.reviewed import (
     changed,
     commit,
     evidence,
-    make,
     review,
     reviewed,
     run_of,
@@ -29,13 +26,6 @@ APPROVE, CHANGES, GPU = 0, 1, 3
 ON_GPU = "agreed with a production kernel on a GPU"
 CLAIM = "the change itself says so"
 OTHERS = "evidence is what it was"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    make(tmp_path)
-    return tmp_path
 
 
 def test_what_only_the_change_says_is_not_evidence(root: Path) -> None:

@@ -26,20 +26,12 @@ from tests.functional.reviewed import (
     changed,
     commit,
     git,
-    make,
     review,
     reviewed,
 )
 from tests.functional.test_validate import DEFINITION, FILE, WORKLOAD
 
 CHANGES, USAGE, GPU = 1, 2, 3
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    make(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture(autouse=True)

@@ -8,18 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.functional.hostile import write
-from tests.functional.reviewed import changed, commit, git, make, review, reviewed
+from tests.functional.reviewed import changed, commit, git, review, reviewed
 
 PERSON, USAGE = 3, 2
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    root = tmp_path / "data"
-    root.mkdir()
-    make(root)
-    return root
 
 
 def refused(root: Path, *arguments: str) -> str:

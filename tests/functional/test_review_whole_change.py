@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.functional.hostile import write
 from tests.functional.reviewed import (
     axes,
@@ -21,15 +19,6 @@ from tests.functional.test_review_bad_input import refused
 from tests.functional.test_validate import DEFINITION, FILE
 
 CHANGES, GPU = 1, 3
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a repository with a good dataset of two definitions."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    make(folder)
-    return folder
 
 
 def test_a_base_that_is_gone_is_one_line(root: Path) -> None:

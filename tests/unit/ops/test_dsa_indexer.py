@@ -24,6 +24,7 @@ from tests.builders import (
     compare_all,
     known,
     loaded,
+    of_flashinfer,
     oracle_failures,
     replaced,
     run_of,
@@ -202,11 +203,7 @@ def test_the_adapter_lets_flashinfer_choose(monkeypatch):
     cls = rendered(run_of(REFERENCE))
     for case in cases_of(cls, ("small", "medium")):
         trial = trial_of(cls, case)
-        made = (
-            cls.subject()
-            .op.kernels["flashinfer"]
-            .call(trial.definition, trial.fresh_inputs(), "top-k")
-        )
+        made = of_flashinfer(cls, trial, "top-k")
         compare_all(cls.subject(), trial, trial.outputs, (made,), "flashinfer/top-k")
 
 

@@ -14,6 +14,7 @@ from tests.builders import (
     class_of,
     known,
     loaded,
+    of_flashinfer,
     oracle_failures,
     replaced,
     run_of,
@@ -158,11 +159,7 @@ def test_the_adapter_passes_views_and_returns_the_pool(monkeypatch):
     cls = rendered(run_of(REFERENCE))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
-        made = (
-            cls.subject()
-            .op.kernels["flashinfer"]
-            .call(trial.definition, trial.fresh_inputs(), "simple")
-        )
+        made = of_flashinfer(cls, trial, "simple")
         rows = cls.op.defined_rows(trial.definition, trial.inputs)
         assert torch.equal(made[0][rows], trial.outputs[0][rows])
         assert torch.equal(made[1], trial.outputs[1])

@@ -16,6 +16,7 @@ from tests.builders import (
     cases_of,
     class_of,
     loaded,
+    of_flashinfer,
     oracle_failures,
     replaced,
     run_of,
@@ -143,10 +144,7 @@ def test_the_adapter_passes_what_the_wrapper_takes(name, monkeypatch):
     cls = rendered(name, run_of(loaded(name).reference))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
-        given = trial.fresh_inputs()
-        output, lse = (
-            cls.subject().op.kernels["flashinfer"].call(trial.definition, given, "fa3")
-        )
+        output, lse = of_flashinfer(cls, trial, "fa3")
         torch.testing.assert_close(output, trial.outputs[0], rtol=1e-2, atol=1e-3)
         torch.testing.assert_close(lse, trial.outputs[1], rtol=1e-5, atol=1e-4)
     workspace.cache_clear()

@@ -18,6 +18,7 @@ from tests.builders import (
     class_of,
     known,
     loaded,
+    of_flashinfer,
     oracle_failures,
     replaced,
     run_of,
@@ -147,11 +148,7 @@ def test_the_adapter_passes_rows_of_heads(monkeypatch):
     cls = rendered(run_of(REFERENCE))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
-        made = (
-            cls.subject()
-            .op.kernels["flashinfer"]
-            .call(trial.definition, trial.fresh_inputs(), "")
-        )
+        made = of_flashinfer(cls, trial, "")
         for actual, expected in zip(made, trial.outputs, strict=True):
             assert torch.equal(actual, expected)
     assert set(seen) == {(16, True)}
@@ -204,11 +201,7 @@ def test_adapters_map_each_kind_to_its_kernels(name, monkeypatch):
     cls = class_of(rope, known(name), run_of(loaded(name).reference))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
-        made = (
-            cls.subject()
-            .op.kernels["flashinfer"]
-            .call(trial.definition, trial.fresh_inputs(), "")
-        )
+        made = of_flashinfer(cls, trial, "")
         for actual, expected in zip(made, trial.outputs, strict=True):
             torch.testing.assert_close(actual, expected, rtol=8e-3, atol=2.4e-2)
 

@@ -13,6 +13,7 @@ from tests.builders import (
     cases_of,
     class_of,
     loaded,
+    of_flashinfer,
     oracle_failures,
     replaced,
     run_of,
@@ -100,10 +101,6 @@ def test_the_adapter_passes_every_input(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "flashinfer", SimpleNamespace(rope=stub))
     for case in cases_of(cls):
         trial = trial_of(cls, case)
-        made = (
-            cls.subject()
-            .op.kernels["flashinfer"]
-            .call(trial.definition, trial.fresh_inputs(), "")
-        )
+        made = of_flashinfer(cls, trial, "")
         for actual, expected in zip(made, trial.outputs, strict=True):
             assert torch.equal(actual.view(torch.uint8), expected.view(torch.uint8))
