@@ -33,6 +33,7 @@ from generator.evaluation.clock.shared_memory import SharedMemory, create
 from generator.evaluation.clock.sitting import Sat, Sitting, Untimed
 from generator.evaluation.clock.stand import Line, Stand
 from generator.evaluation.clock.telemetry import Telemetry
+from generator.evaluation.conditions.batch import relations_of, rows_axis
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge
 from generator.evaluation.lengths import sizes_of
@@ -105,6 +106,13 @@ def layout_of(one: Round) -> Layout:
     axes = {**one.subject.definition.axes, **one.case.axes}
     sizes = sizes_of(interface, axes, one.inputs)
     return laid_out(one.inputs, interface.output_specs, sizes)
+
+
+def rows_of(one: Round) -> dict[str, int]:
+    """Return the dimension that numbers the rows, by input; of none where they depend."""
+    axis = rows_axis(one, relations_of(one))
+    specs = one.subject.interface.input_specs.items()
+    return {n: s.shape.index(axis) for n, s in specs if s.shape and axis in s.shape}
 
 
 def is_timed(one: Round, has_workloads: bool) -> bool:
@@ -201,7 +209,8 @@ class _Table:
         stand = Stand(device, layout_of(one), filled)
         lines = _Lines(stand)
         try:
-            sat = self._sat(one, stand, lines, Fresh(draws, device, self._secret))
+            values = Fresh(draws, device, self._secret, rows_of(one))
+            sat = self._sat(one, stand, lines, values)
         finally:
             lines.end()
             stand.close()

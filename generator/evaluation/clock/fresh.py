@@ -5,7 +5,8 @@ inputs: of each element one of both, by a bit that only the judge knows. Whateve
 op allows of an element it allows of it in another set of values. Half of the elements
 differ from any other call's, at places that no rule gives: an answer is not a permutation
 of another one, nor near it. Integers and bools, which refer to each other, are those of
-one of the draws.
+one of the draws; where rows know nothing of each other, in another order of rows, so that
+what follows from integers alone can't be kept either.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ _CODES = (torch.uint8, torch.int8)
 class Fresh:
     """Make values of one workload from draws of its inputs, on a device.
 
-    Raises ValueError for draws that don't have the same shapes.
+    `rows` are the dimensions that number the rows, by input. Raises ValueError for draws that don't have the same shapes.
     """
 
     def __init__(
-        self, draws: Sequence[Mapping[str, Any]], device: str, secret: int
+        self,
+        draws: Sequence[Mapping[str, Any]],
+        device: str,
+        secret: int,
+        rows: Mapping[str, int] | None = None,
     ) -> None:
         first = draws[0]
         for draw in draws:
@@ -40,6 +45,7 @@ class Fresh:
         self._bits = torch.Generator(device)
         self._bits.manual_seed(self._draw.randrange(2**62))
         self._mixed = [n for n, v in first.items() if _is_mixed(v)]
+        self._rows = {n: d for n, d in (rows or {}).items() if n not in self._mixed}
         self.is_fresh = any(
             not torch.equal(_words(draws[0][n]), _words(draws[1][n]))
             for n in self._mixed
@@ -48,7 +54,7 @@ class Fresh:
     def next(self) -> dict[str, Any]:
         """Return the values of a call."""
         whole = self._draws[self._draw.randrange(len(self._draws))]
-        found = dict(whole)
+        found = {**whole, **self._in_another_order(whole)}
         first, second = self._draws[:2]
         for name in self._mixed:
             a, b = _words(first[name]), _words(second[name])
@@ -58,6 +64,15 @@ class Fresh:
             mixed = torch.where(bits.bool(), a, b)
             found[name] = mixed.view(first[name].dtype).view(first[name].shape)
         return found
+
+    def _in_another_order(self, whole: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """Return the integers of a draw with their rows in an order by lot."""
+        if not self._rows:
+            return {}
+        name, dim = next(iter(self._rows.items()))
+        count, device = whole[name].shape[dim], self._bits.device
+        order = torch.randperm(count, generator=self._bits, device=device)
+        return {n: whole[n].index_select(d, order) for n, d in self._rows.items()}
 
 
 def _form(value: Any) -> Any:

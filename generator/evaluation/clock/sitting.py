@@ -44,6 +44,8 @@ _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
 # rivals that are called in each turn: the fastest, and another beside it
 _NEAR = 2
 _JUDGED, _ODD = 3, 2
+# of calls that no rival made as well, more
+_UNSEEN = 3
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # what holding the device may take beyond its usual time: others who come between cost two
@@ -108,6 +110,7 @@ class Sitting:
         self._zero = Zero()
         self._quiet: list[tuple[float, float, float]] = []
         self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
+        self._unseen: Drawn[Kept] = Drawn(_UNSEEN, self._draw)
         self._odd: list[tuple[float, Kept]] = []
 
     def sit(self) -> Sat:
@@ -270,6 +273,7 @@ class Sitting:
         that: it chooses calls to be judged.
         """
         if not others:
+            self._unseen.add(kept)
             return
         far = min(
             max(map(distance, kept.outputs, outputs), default=0.0) for outputs in others
@@ -279,9 +283,8 @@ class Sitting:
         del self._odd[_ODD:]
 
     def _to_judge(self) -> list[Kept]:
-        drawn = list(self._drawn.kept)
-        odd = [kept for _, kept in self._odd]
-        return drawn + [one for one in odd if all(one is not k for k in drawn)]
+        every = [*self._drawn.kept, *self._unseen.kept, *(k for _, k in self._odd)]
+        return list({id(kept): kept for kept in every}.values())
 
     def _stage(self) -> Mapping[str, Any]:
         inputs = self._fresh.next()

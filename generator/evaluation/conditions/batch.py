@@ -64,7 +64,7 @@ def batch(asking: Asking) -> Condition:
         note(REPEATS, _difference(again, whole))
     # what a sampler draws for a row depends on the row's place: it has one column
     draws = any(isinstance(p, Repeating) for p in one.subject.op.policies.values())
-    relations = () if draws else _relations(one)
+    relations = () if draws else relations_of(one)
     axis = rows_axis(one, relations)
     if axis is not None and one.case.axes[axis] > 1:
         _of_rows(asking, one, axis, seed, note)
@@ -191,7 +191,8 @@ def _related(
             note(column, differs and f"{relation.name}: {claim.output}: {differs}")
 
 
-def _relations(one: Round) -> Sequence[Relation]:
+def relations_of(one: Round) -> Sequence[Relation]:
+    """Return the relations of a round's op_type, none where nothing is known of it."""
     lists = one.subject.op.relations
     if lists is None or one.subject.unresolved is not None:
         return ()

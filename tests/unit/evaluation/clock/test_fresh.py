@@ -99,3 +99,22 @@ def test_scalars_and_empty_tensors_pass() -> None:
     found = Fresh(given, "cpu", 1).next()
     assert float(found["x"]) in (1.0, 2.0)
     assert found["x"].shape == ()
+
+
+def test_integers_of_rows_come_in_other_orders_and_stay_together() -> None:
+    given = draws((32, 4))
+    for seed, draw in enumerate(given):
+        numbers = torch.arange(32) + 100 * seed
+        draw |= {"experts": numbers[:, None].repeat(1, 2), "places": numbers[None]}
+        draw["table"] = torch.arange(7) + seed
+    fresh = Fresh(given, "cpu", 3, {"x0": 0, "experts": 0, "places": 1})
+    orders = set()
+    for _ in range(8):
+        values = fresh.next()
+        places = values["places"][0]
+        assert torch.equal(values["experts"][:, 0], places)
+        draw = int(places.max() >= 100)
+        assert torch.equal(places.sort().values, torch.arange(32) + 100 * draw)
+        assert torch.equal(values["table"], given[draw]["table"])
+        orders.add(tuple(places.tolist()))
+    assert len(orders) == 8
