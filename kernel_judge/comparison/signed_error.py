@@ -20,7 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
+import numpy as np
 import torch
 
 DEVIATIONS = 6.0
@@ -29,6 +31,9 @@ DEVIATIONS = 6.0
 # below this many deviations, of which DEVIATIONS are explained, nobody asks whether values
 # are equal, which takes a sort
 _PLAIN = 5.5
+
+# the 29 bits by which float64's significand is longer than float32's
+_HALF_UNIT, _FLOAT32_BITS = 1 << 28, ~((1 << 29) - 1)
 
 
 @dataclass(frozen=True)
@@ -82,16 +87,15 @@ class SignedSums:
         count, power = self._count, self._power
         if not count:
             return Signed(0.0, 0.0), Signed(0.0, 0.0)
-        size = lambda: expected().abs()
+        alike = cache(lambda: _alike(expected()))
         of_mean = self._mean.result(
-            count, count, unit, math.sqrt(power), size, expected
+            count, count, unit, math.sqrt(power), torch.abs, alike
         )
         if not power:
             return Signed(0.0, 0.0), of_mean
         fourth = math.sqrt(self._factor.shares_squared)
-        squares = lambda: expected().square()
-        found = self._factor.result(power, count, unit, fourth, squares, expected)
-        return found, of_mean
+        of_factor = self._factor.result(power, count, unit, fourth, torch.square, alike)
+        return of_factor, of_mean
 
 
 @dataclass
@@ -128,13 +132,14 @@ class _Sums:
         count: int,
         unit: float,
         scale: float,
-        scales: Callable[[], torch.Tensor],
-        expected: Callable[[], torch.Tensor],
+        scales: Callable[[torch.Tensor], torch.Tensor],
+        alike: Callable[[], tuple[torch.Tensor, torch.Tensor]],
     ) -> Signed:
         """Return the figure, with its deviation.
 
-        An error of an element's own size adds its share of `scales`/total; `scale` is the
-        root of their squares' sum.
+        An error of an element's own size adds `scales` of what is expected over the total;
+        `scale` is the root of their squares' sum. `alike` returns the values that are
+        expected and how often each is.
         """
         # of the difference: a sum of the values' products would lose its last digits
         off = self.parts / total
@@ -150,12 +155,25 @@ class _Sums:
         rounding = unit / math.sqrt(3.0) / total
         deviation = max(deviation, rounding * scale)
         if abs(off) > _PLAIN * deviation:
-            _, place = torch.unique(expected().float(), return_inverse=True)
-            of_each = scales()
-            alike = of_each.new_zeros(int(place.max()) + 1)
-            alike.index_add_(0, place.flatten(), of_each.flatten())
-            deviation = max(deviation, rounding * math.sqrt(_square(alike)))
+            values, counts = alike()
+            of_each = scales(values) * counts
+            deviation = max(deviation, rounding * math.sqrt(_square(of_each)))
         return Signed(off, deviation)
+
+
+def _alike(expected: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the different values of a float64 tensor, and how often each is there.
+
+    Values are one where they are in float32's precision, in the range of float64.
+    """
+    bits = expected.reshape(-1).view(torch.int64)
+    values = ((bits + _HALF_UNIT) & _FLOAT32_BITS).view(torch.float64)
+    if values.is_cuda:
+        different, counts = torch.unique(values, return_counts=True)
+        return different, counts
+    # NumPy's sort takes a tenth of the time of torch's on a CPU
+    sorted_values, numbers = np.unique(values.numpy(), return_counts=True)
+    return torch.from_numpy(sorted_values), torch.from_numpy(numbers)
 
 
 def _square(values: torch.Tensor) -> float:

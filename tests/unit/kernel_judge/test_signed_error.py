@@ -9,7 +9,12 @@ import pytest
 import torch
 
 from kernel_judge.comparison.compare import compare
-from kernel_judge.comparison.signed_error import DEVIATIONS, Signed, SignedSums
+from kernel_judge.comparison.signed_error import (
+    DEVIATIONS,
+    Signed,
+    SignedSums,
+    _alike,
+)
 from kernel_judge.comparison.tolerance import DEFAULTS, Tolerance
 
 BFLOAT16 = DEFAULTS["bfloat16"]
@@ -106,3 +111,18 @@ def test_zeros_have_no_factor_but_a_mean():
     assert mean.off == 1.0
     nothing = torch.zeros(0, 3, dtype=torch.float64)
     assert [s.off for s in signed_errors(nothing, nothing, U)] == [0.0, 0.0]
+
+
+def test_values_that_float32_holds_alike_are_one_in_the_range_of_float64():
+    generator = torch.Generator().manual_seed(0)
+    stored = torch.randn(999, generator=generator).bfloat16().double()
+    # what an oracle computes of a stored value is off by roundings of float64
+    off = stored * (1.0 + 1e-14 * torch.randn(999, generator=generator).double())
+    values, counts = _alike(torch.cat([stored, off]).reshape(2, 999))
+    expected, numbers = torch.unique(stored.float(), return_counts=True)
+    assert torch.equal(values, expected.double())
+    assert torch.equal(counts, 2 * numbers)
+    far = torch.tensor([1e300, 1e-300, 1e300, -0.0, 0.0], dtype=torch.float64)
+    values, counts = _alike(far)
+    assert counts.tolist() == [2, 1, 2]
+    assert torch.allclose(values, far[[4, 1, 0]], 1e-7, 0)
