@@ -142,8 +142,8 @@ EXPLOITS = (
             "    return y.to(x.dtype)\n"
             "return (norm(x, weight) * KEPT[x.shape]).to(x.dtype)"
         ),
+        # NaN, or where the driver took the memory back an error of the replay
         BROKEN,
-        "NaN",
     ),
     Planted(
         "memory that is freed in the capture",

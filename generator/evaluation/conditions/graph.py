@@ -20,6 +20,7 @@ from generator.evaluation.conditions.graphs import DONE, OPEN
 from generator.evaluation.judge import Judge
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import Round
+from generator.evaluation.session import Session
 from generator.evaluation.verdict import TIMEOUT, Refused
 from kernel_judge.inputs.trial import same_bits
 
@@ -104,6 +105,11 @@ def _captured(asking: Asking, one: Round, mode: str, slot: int, count: int) -> b
             answers.append(
                 judge.answered(slot, layout, answer, this.inputs, this.filled)
             )
+    except Refused as refused:
+        if refused.verdict == TIMEOUT:
+            numbers[OPEN] = len(rounds)
+            refused.reason = _failure(session) or refused.reason
+        raise
     finally:
         # whatever is queued runs, so that the process can go on
         numbers[OPEN] = len(rounds)
@@ -138,6 +144,16 @@ def _why(
 def _has_layout(one: Round, layout: Layout) -> bool:
     shapes = [list(v.shape) for v in one.inputs.values() if isinstance(v, torch.Tensor)]
     return shapes == [place["shape"] for place in layout.inputs if "at" in place]
+
+
+def _failure(session: Session) -> str:
+    """Return the error of replays that did not end; empty where they end by and by."""
+    try:
+        session.ask({"release": True})
+    except Refused as refused:
+        # memory that the driver took back, for one
+        return f"a replay fails: {refused.reason}"
+    return ""
 
 
 def _wait(numbers: torch.Tensor, number: int) -> None:
