@@ -30,7 +30,7 @@ from kernel_judge.definition import Case
 from kernel_judge.inputs.memory import tensor_bytes
 
 _SECONDS = 20
-INFINITE = ("top_k_mask_logits",)
+INFINITE = ("top_k_mask_logits", "token_bitmask")
 """How names of operations begin whose outputs are infinite whatever they are given."""
 
 

@@ -26,6 +26,8 @@ OTHERS = {
     "gemm_": "a product of one segment",
     "trtllm_fp4_block_scale_moe_topk1_": "experts are chosen before, as rewrites says",
     "nvfp4_quantize_": "what nvfp4_quantize calls, which has no linear layout",
+    "rope_backward_": "a rotation with other sines; none is a backward pass",
+    "rope_grid": "a rotation by a cache that its callers make of the grid",
     "mxfp4_quantize_": "what mxfp4_quantize calls, which has no linear layout",
 }
 """Backend, or beginning of a name, whose adapter calls another function, and why."""

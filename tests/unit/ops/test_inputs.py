@@ -21,7 +21,7 @@ from tests.golden.op_types import INTERFACES, kept
 FILES = sorted((ROOT / "definitions").glob("*/*.json"))
 # None stands for zeros, for a default, for no buffer
 # the LSE of no key, and logits of tokens that are forbidden
-MAY_BE_INFINITE = {"s", "s_a", "s_b", "logits"}
+MAY_BE_INFINITE = {"s", "s_a", "s_b", "logits", "mask"}
 MAY_BE_NONE = {"state", "scale", "intermediate_states_buffer"}
 # weights of so many experts are for a GPU
 TOO_LARGE = kept("too_large")

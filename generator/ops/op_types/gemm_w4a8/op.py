@@ -1,7 +1,7 @@
 """gemm_w4a8: e4m3 activations times packed int4 weights, scaled by groups of 128 terms.
 
 The oracle looks each weight up in a table of bytes, and adds up the groups' products in
-float64. No kernel of a library here computes it.
+float64. No kernel of a library here computes it: PyTorch multiplies unpacked weights.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import torch
 from generator.ops.far_factors import far_apart
 from generator.ops.op_types.gemm_w4a8.relations import product_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.subject import Op
+from kernel_judge.subject import Kernel, Op
 
 _GROUP = 128
 
@@ -105,10 +105,30 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return scaled
 
 
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return cuBLAS on unpacked weights: PyTorch has no product of float8 and int4."""
+    unpacked = "inputs rewritten: weights are unpacked and scaled to float32 before"
+    return (Backend("cublas", rewrites=unpacked),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the product of float32 values, times the activations' scale."""
+    codes = inputs["qweight"].view(torch.uint8).unsqueeze(2)
+    places = torch.tensor([0, 4], dtype=torch.uint8, device=codes.device)
+    nibbles = codes.bitwise_right_shift(places).bitwise_and(15).flatten(1).float()
+    weights = torch.where(nibbles > 7.0, nibbles - 16.0, nibbles)
+    groups = weights.view(len(weights), -1, _GROUP) * inputs["w_scale"].unsqueeze(2)
+    product = torch.mm(inputs["a"].float(), groups.flatten(1).T)
+    return torch.mul(product, inputs["a_scale"]).to(torch.bfloat16)
+
+
 OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
     relations=product_relations,
     tolerances=TOLERANCES,
+    kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )

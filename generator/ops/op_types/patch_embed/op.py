@@ -1,7 +1,7 @@
 """patch_embed: each patch of an image times a weight, by a convolution or a product.
 
 The production kernel is PyTorch's convolution with a stride of the patch's size. The
-oracle adds up one pixel of all patches at a time in float64.
+oracle adds up one line of all patches at a time in float64.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("one-image", "small", {"batch_size": 1}),
         Case("three-images", "small", {"batch_size": 3}),
         Case("bright-pixel", "small", {"batch_size": 2}, {"bright": True}),
-        Case("batch", "medium", {"batch_size": 5}),
+        Case("batch", "medium", {"batch_size": 4}),
         Case("past-limits", LIMITS, {"batch_size": 67}),
         Case("many-images", "large", {"batch_size": 64}),
     ]
@@ -70,7 +70,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the rows, float64 [batch_size, num_patches, hidden_size], pixel by pixel."""
+    """Return the rows, float64 [batch_size, num_patches, hidden_size], a line of pixels after the other."""
     size = definition.axes["patch_size"]
     side = definition.axes["image_size"] // size
     pixels, weight = inputs["images"].double(), inputs["weight"].double()
@@ -78,9 +78,9 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
         pixels = pixels.movedim(3, 1)
     rows: torch.Tensor = pixels.new_zeros(len(pixels), side, side, weight.shape[0])
     for y in range(size):
-        for x in range(size):
-            each = pixels[:, :, y::size, x::size][:, :, :side, :side]
-            rows += torch.einsum("bcyx,hc->byxh", each, weight[:, :, y, x])
+        line = pixels[:, :, y::size][:, :, :side, : side * size]
+        cut = line.reshape(*line.shape[:3], side, size)
+        rows += torch.einsum("bcyxj,hcj->byxh", cut, weight[:, :, y])
     if "bias" in inputs:
         rows += inputs["bias"].double()
     return rows.flatten(1, 2)
