@@ -3,6 +3,8 @@
 Rendered: don't edit. `gen-tests --op-type gemm_w4a8` renders this file anew.
 
 Each class tests one definition. It compares what the definition's `run()` returns with
+- PyTorch's CUDA kernel, live, on a CUDA device
+- what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
 Tolerances stand at each reference; the dtype's default is that of
@@ -19,12 +21,18 @@ import torch
 
 from generator.ops.far_factors import far_apart
 from generator.ops.op_types.gemm_w4a8.relations import product_relations
-from generator.running.harness import Metamorphic, main
+from generator.running.harness import (
+    GroundTruthsAgree,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+    matches,
+)
 from kernel_judge.comparison.tolerance import Override, Tolerance
-from kernel_judge.definition import Case, Definition, Interface
+from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.subject import Op
+from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # relations: generator.ops.op_types.gemm_w4a8.relations
@@ -115,12 +123,32 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     return scaled
 
 
+def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return cuBLAS on unpacked weights: PyTorch has no product of float8 and int4."""
+    unpacked = "inputs rewritten: weights are unpacked and scaled to float32 before"
+    return (Backend("cublas", rewrites=unpacked),)
+
+
+def pytorch_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> torch.Tensor:
+    """Return the product of float32 values, times the activations' scale."""
+    codes = inputs["qweight"].view(torch.uint8).unsqueeze(2)
+    places = torch.tensor([0, 4], dtype=torch.uint8, device=codes.device)
+    nibbles = codes.bitwise_right_shift(places).bitwise_and(15).flatten(1).float()
+    weights = torch.where(nibbles > 7.0, nibbles - 16.0, nibbles)
+    groups = weights.view(len(weights), -1, _GROUP) * inputs["w_scale"].unsqueeze(2)
+    product = torch.mm(inputs["a"].float(), groups.flatten(1).T)
+    return torch.mul(product, inputs["a_scale"]).to(torch.bfloat16)
+
+
 OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
     relations=product_relations,
     tolerances=TOLERANCES,
+    kernels={"pytorch": Kernel(pytorch_backends, pytorch_ground_truth)},
 )
 
 
@@ -140,7 +168,9 @@ INTERFACE_W4A8_FP8 = Interface(
 # ---- the tests
 
 
-class GemmW4a8Tests(Metamorphic):
+class GemmW4a8Tests(
+    GroundTruthsAgree, matches("pytorch"), MatchesRecorded, Metamorphic
+):
     """What the tests of gemm_w4a8 share."""
 
     op_type = "gemm_w4a8"
@@ -154,14 +184,16 @@ class GemmW4a8Tests(Metamorphic):
 # Tolerances: the first row that applies counts; an atol* grows with the values of a case.
 # Reasons, each derived with its bound:
 # (1) one rounding to bfloat16.
+# (2) both sides round nearly the same float32 value once.
 
 
 # Product of e4m3 activations, of one scale, and 4-bit weights, of a scale for each 128
 # terms of an output. A byte has two weights, numbers from -8 to 7 in two's complement:
 # the lower four bits are of the even term. In float32, rounded once to bfloat16.
 # Tolerances:
-#   output  source  rtol   atol    NMSE     reason
-#   out     oracle  0.004  5e-05*  1.6e-05  (1)
+#   output  source   rtol   atol     NMSE     reason
+#   out     oracle   0.004  5e-05*   1.6e-05  (1)
+#   out     pytorch  0.008  0.0001*  1.6e-05  (2)
 def reference_w4a8_fp8():
     import torch
 

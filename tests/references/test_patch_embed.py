@@ -62,7 +62,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("one-image", "small", {"batch_size": 1}),
         Case("three-images", "small", {"batch_size": 3}),
         Case("bright-pixel", "small", {"batch_size": 2}, {"bright": True}),
-        Case("batch", "medium", {"batch_size": 5}),
+        Case("batch", "medium", {"batch_size": 4}),
         Case("past-limits", LIMITS, {"batch_size": 67}),
         Case("many-images", "large", {"batch_size": 64}),
     ]
@@ -88,7 +88,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    """Return the rows, float64 [batch_size, num_patches, hidden_size], pixel by pixel."""
+    """Return the rows, float64 [batch_size, num_patches, hidden_size], a line of pixels after the other."""
     size = definition.axes["patch_size"]
     side = definition.axes["image_size"] // size
     pixels, weight = inputs["images"].double(), inputs["weight"].double()
@@ -96,9 +96,9 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
         pixels = pixels.movedim(3, 1)
     rows: torch.Tensor = pixels.new_zeros(len(pixels), side, side, weight.shape[0])
     for y in range(size):
-        for x in range(size):
-            each = pixels[:, :, y::size, x::size][:, :, :side, :side]
-            rows += torch.einsum("bcyx,hc->byxh", each, weight[:, :, y, x])
+        line = pixels[:, :, y::size][:, :, :side, : side * size]
+        cut = line.reshape(*line.shape[:3], side, size)
+        rows += torch.einsum("bcyxj,hcj->byxh", cut, weight[:, :, y])
     if "bias" in inputs:
         rows += inputs["bias"].double()
     return rows.flatten(1, 2)
@@ -190,9 +190,7 @@ def reference_patch_embed_bias():
 
 
     @torch.no_grad()
-    def run(
-        images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> torch.Tensor:
+    def run(images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         size = weight.shape[-1]
         side = images.shape[2] // size
         pixels = images[:, :, : side * size, : side * size].float()
@@ -221,7 +219,7 @@ class TestPatchEmbedBiasC16S128P2H2432(PatchEmbedBiasBase):
         "num_patches": 4096,
         "hidden_size": 2432,
     }
-    sha256 = "5797e6902c3a4d8e40c3d73402b867989836bf155433148cea75c80e18ae5fe0"
+    sha256 = "644d98f57d9a80b7c730d3fb1de3550df40222fecfbb958584a80f7650d3c541"
 
 class TestPatchEmbedBiasC4S128P2H1152(PatchEmbedBiasBase):
     name = "patch_embed_bias_c4_s128_p2_h1152"  # model:pixart-sigma-xl
@@ -232,7 +230,7 @@ class TestPatchEmbedBiasC4S128P2H1152(PatchEmbedBiasBase):
         "num_patches": 4096,
         "hidden_size": 1152,
     }
-    sha256 = "2a5d19e6004bfb9d72e6334e8510fdc9f7181b0e12b1b23c5b229606d3c29d4c"
+    sha256 = "3f69f7fd8e50d29522413d23e4b06998fcfb5045813a955abae465f3d65ff05c"
 
 # Patches of 16 by 16 pixels, channels first, times a weight, plus a bias: a row for
 # each patch, row by row of the image.
@@ -245,7 +243,7 @@ class TestPatchEmbedBiasC3S224P16H768(PatchEmbedBiasBase):
         "num_patches": 196,
         "hidden_size": 768,
     }
-    sha256 = "d72707f7ebbfa5b84a9c47b9fdf71f3966f6449aa3ced41e55d018c7f2cf57cf"
+    sha256 = "99a360d26b58749741b245af1827f77324c581ab098b613a2fe7b848d377496e"
 
 # The next 2: Patches of 14 by 14 pixels, channels first, times a weight, plus a bias: a
 # row for each patch, row by row of the image.
@@ -258,7 +256,7 @@ class TestPatchEmbedBiasC3S518P14H1024(PatchEmbedBiasBase):
         "num_patches": 1369,
         "hidden_size": 1024,
     }
-    sha256 = "23f084631cd82ed6703d117b9eb654f3ff79679d3ced25af15b35e85d524cee7"
+    sha256 = "31b2c3e6e769e9a50031dad8c22aa170fa722f9d78c8d9218034a68daf387406"
 
 class TestPatchEmbedBiasC3S896P14H1152(PatchEmbedBiasBase):
     name = "patch_embed_bias_c3_s896_p14_h1152"  # model:gemma-3-27b
@@ -269,7 +267,7 @@ class TestPatchEmbedBiasC3S896P14H1152(PatchEmbedBiasBase):
         "num_patches": 4096,
         "hidden_size": 1152,
     }
-    sha256 = "c7b50412335eca78f8a2c4dc636ea5754d23f7377ffbac43cc483dbfd3a5d5af"
+    sha256 = "7ae6012270d1211c423f85337b92497c6a2fbe7b8f2663196d43abb31165c97e"
 
 # Patches of 14 by 14 pixels, channels first, times a weight, plus a bias: a row for
 # each patch, row by row of the image. The last 6 rows and columns of pixels are in no
@@ -283,7 +281,7 @@ class TestPatchEmbedBiasC3S384P14H1152(PatchEmbedBiasBase):
         "num_patches": 729,
         "hidden_size": 1152,
     }
-    sha256 = "d78e8b0846c5670fd9c3006da27e4c7851a398e6c34483b5780c176a890e9349"
+    sha256 = "4d789b6edcfd21b78728e2ed2d5cd6ab48e7c642806b5b6bfde2b2965f321a02"
 
 
 # Patches of 16 by 16 pixels, channels last, times a weight, plus a bias: a row for each
@@ -295,9 +293,7 @@ def reference_patch_embed_bias_channels_last():
 
 
     @torch.no_grad()
-    def run(
-        images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> torch.Tensor:
+    def run(images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         size = weight.shape[-1]
         side = images.shape[1] // size
         pixels = images[:, : side * size, : side * size].float()
@@ -323,7 +319,7 @@ class TestPatchEmbedBiasChannelsLastC3S224P16H768(PatchEmbedTests):
         "num_patches": 196,
         "hidden_size": 768,
     }
-    sha256 = "650ba0bcaceec8c6a8d1e87ac3b77a1164f25768c420fd54738a4b2285237978"
+    sha256 = "bee137731eca78b9eb48b645a21b49083755c079e71581f59833ac7dff58f36e"
 
 
 # Patches of 14 by 14 pixels, channels first, times a weight: a row for each patch, row
