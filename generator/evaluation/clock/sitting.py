@@ -53,6 +53,8 @@ _SHORT_MS = 1.2
 _HELD_MS = 0.25
 # what the copy of outputs may take beyond its usual time: two changes of context are more
 _COPIED_MS = 0.14
+# a judge that was late to launch it, on a busy machine, can't say that
+_LAUNCHED_MS = 0.1
 # who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
 # shorter than this
 _DELAYED_MS = 1.0
@@ -112,6 +114,7 @@ class Sitting:
         self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
         self._unseen: Drawn[Kept] = Drawn(_UNSEEN, self._draw)
         self._odd: list[tuple[float, Kept]] = []
+        self._late = 0
 
     def sit(self) -> Sat:
         """Return the figures.
@@ -158,6 +161,8 @@ class Sitting:
         if throttled > _MOST and not turns:
             why = ", ".join(about["throttle_reasons"])
             raise Untimed(f"the GPU was slowed down throughout ({why})")
+        if self._late > turns and not figures:
+            raise Untimed("other work on the machine kept the judge from its own calls")
         timing = timing_of(self._solution, self._rivals, self._zero)
         timing |= {"fresh": self._fresh.is_fresh, **about}
         everybody = (self._solution, *self._rivals)
@@ -202,6 +207,12 @@ class Sitting:
                 raise self._gone(silent) from None
             raise
         contender.spent += time.monotonic() - begun
+        if self._stand.device == "cuda" and timed.launched > _LAUNCHED_MS:
+            # nobody's fault: the call has no figure
+            self._late += 1
+            if is_solution:
+                self._is_void = True
+            return timed
         is_busy = self._is_busy(timed)
         # the device may have turned to the judge before the work was done
         is_long = not contender.waits and timed.raw > SLICE_MS

@@ -81,7 +81,8 @@ class Timed:
         host: from the reveal to the answer, as the judge sees both.
         held: how long the judge held the device; longer where others came between.
         delayed: how long it had to wait for the device first.
-        copied: how long the copy of the outputs took.
+        copied: how long the copy of the outputs took, with what the judge took to launch it.
+        launched: how long that was.
         said: JSON of the callee.
     """
 
@@ -90,6 +91,7 @@ class Timed:
     held: float
     delayed: float
     copied: float
+    launched: float
     said: Any = field(repr=False)
 
 
@@ -174,11 +176,13 @@ class Stand:
         if not answered:
             page.wait_answered(number, until, line.is_there)
             answered, said = clock(), page.text()
+        copies, begun = self._copies(line, said), clock()
         if self._cuda:
             # behind a kernel: an event alone may come before the device turns
             self._little.fill_(number)
             self._turned.record()
-        self._take(line, said)
+        _copy(copies)
+        launched = 1e3 * (clock() - begun)
         if self._cuda:
             self._copied_out.record()
             torch.cuda.synchronize()
@@ -189,7 +193,7 @@ class Stand:
             raw, held, copied = 1e3 * (clock() - revealed), 0.0, 0.0
         line.stop()
         host = 1e3 * (answered - revealed)
-        return Timed(raw, host, held, 1e3 * delayed, copied, said)
+        return Timed(raw, host, held, 1e3 * delayed, copied, launched, said)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""
@@ -223,15 +227,16 @@ class Stand:
         target = self.memory.bytes[:size].view(torch.int64)
         torch.bitwise_xor(self.staged.view(torch.int64), 0, out=target)
 
-    def _take(self, line: Line, said: Any) -> None:
-        """Copy the outputs: from their places, and from the arena where they lie there."""
+    def _copies(self, line: Line, said: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return what is to be copied where: outputs in their places, and in the arena."""
+        copies = []
         target = self.taken.view(torch.int64)
         end = self._begin + self.taken.numel()
         source = self.memory.bytes[self._begin : end].view(torch.int64)
         places = in_arena(said, self.layout, line.arena)
         declared = sum("at" in place for place in self.layout.outputs)
         if self.filled or len(places) < declared:
-            torch.bitwise_xor(source, 0, out=target)
+            copies.append((source, target))
         for place, at in places:
             assert line.arena is not None
             size = place["bytes"]
@@ -239,13 +244,19 @@ class Stand:
             here = self.taken[place["at"] - self._begin :][:size]
             if at % 8 == 0 and size % 8 == 0:
                 here, there = here.view(torch.int64), there.view(torch.int64)
-            torch.bitwise_xor(there, 0, out=here)
+            copies.append((there, here))
+        return copies
 
     def _copied(self, place: Place) -> torch.Tensor | None:
         if "at" not in place:
             return None
         moved = {**place, "at": place["at"] - self._begin}
         return _tensor(self.taken, moved).clone()
+
+
+def _copy(copies: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    for source, target in copies:
+        torch.bitwise_xor(source, 0, out=target)
 
 
 def in_arena(

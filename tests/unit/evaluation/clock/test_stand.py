@@ -16,7 +16,7 @@ from generator.evaluation.clock import callee as callees
 from generator.evaluation.clock.page import Page, Silent
 from generator.evaluation.clock.rivals import places
 from generator.evaluation.clock.shared_memory import SharedMemory, create
-from generator.evaluation.clock.stand import Line, Stand, in_arena
+from generator.evaluation.clock.stand import Line, Stand, _copy, in_arena
 from kernel_judge.definition import TensorSpec
 
 FOLDER = Path(callees.__file__).parent
@@ -248,7 +248,7 @@ def test_output_in_the_arena_is_read_there() -> None:
     line = Line(Page(Page.file()), arena=arena)
     wanted = torch.arange(15.0)
     arena.bytes[512:572].view(torch.float32).copy_(wanted)
-    stand._take(line, {"outputs": [{"arena": 512}]})
+    _copy(stand._copies(line, {"outputs": [{"arena": 512}]}))
     assert torch.equal(stand.outputs()[0].flatten(), wanted)
 
 
@@ -262,7 +262,7 @@ def test_filled_inputs_are_taken_and_may_change() -> None:
     place = layout.inputs[1]
     memory.bytes[place["at"] : place["at"] + 8].view(torch.float32).fill_(2.0)
     assert not stand.changed()
-    stand._take(Line(Page(Page.file())), None)
+    _copy(stand._copies(Line(Page(Page.file())), None))
     assert stand.input(1).tolist() == [2.0, 2.0, 0.0, 0.0, 0.0, 0.0]
     memory.bytes[layout.inputs[0]["at"]] = 1
     assert stand.changed()
