@@ -13,6 +13,7 @@ from kernel_judge.checks.available import rewritten_by
 from kernel_judge.checks.rows import keep_rows, leading_axis
 from kernel_judge.comparison.compare import FAILED, Comparison, compare, mismatch
 from kernel_judge.comparison.error_map import error_map
+from kernel_judge.comparison.metrics import unravel
 from kernel_judge.comparison.policy import Question, Repeating
 from kernel_judge.comparison.tolerance import RECORDED, looser
 from kernel_judge.definition import Case
@@ -187,15 +188,7 @@ def _placed(
     if result.metrics is None:
         return result
     worst = tuple(
-        replace(w, index=_index(int(positions[w.index[0]]), shape))
+        replace(w, index=unravel(int(positions[w.index[0]]), shape))
         for w in result.metrics.worst
     )
     return replace(result, metrics=replace(result.metrics, worst=worst))
-
-
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    index = []
-    for length in reversed(shape):
-        flat, place = divmod(flat, length)
-        index.append(place)
-    return tuple(reversed(index))

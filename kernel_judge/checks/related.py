@@ -7,8 +7,10 @@ reference against itself or its peer, so that it never counts as compared.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kernel_judge.checked import Compared, Defect, check
+from kernel_judge.checks.pairs import recorded
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.relation import ReferenceCall, RelatedCalls, Relation
 from kernel_judge.source_names import METAMORPHIC
@@ -29,26 +31,15 @@ def metamorphic(
     for claim in relation.claims(related_calls(subject, trial, peer)):
         claimed = True
         verdict = claim.verdict(subject.run_tolerance, error_maps=trial.error_maps)
-        record = {
-            "definition": subject.name,
-            **trial.case.as_record(),
-            "source": source,
-            "output": claim.output,
-            "reason": claim.bound.reason,
-            "not_independent": list(subject.dependent_constants),
-            **verdict.as_dict(),
-        }
-        failures: list[str] = []
+        reason = claim.bound.reason
+        found = recorded(subject, trial, claim.output, source, verdict, reason=reason)
         if not verdict.passed:
-            heading = f"{subject.name} {claim.output!r}, {source}, {trial.case.name}"
-            failures += [
-                verdict.message(heading),
-                f"  the bound: {claim.bound.reason}",
-            ]
+            more = [f"  the bound: {reason}"]
             if peer is not None:
-                failures.append(f"  this or {peer.name} is wrong")
-        values = None if verdict.passed else (claim.actual, claim.expected)
-        yield Compared(claim.output, source, verdict, record, tuple(failures), values)
+                more.append(f"  this or {peer.name} is wrong")
+            values = claim.actual, claim.expected
+            found = replace(found, failures=(*found.failures, *more), values=values)
+        yield found
     if not claimed:
         raise Defect(f"{source} claims nothing of {trial.case.name}")
 

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from kernel_judge.comparison.compare import Comparison, compare
+from kernel_judge.comparison.metrics import unit_roundoff
 from kernel_judge.comparison.tolerance import DEFAULTS, Tolerance
 
 ALARMS = 1e-6
@@ -96,12 +97,12 @@ def bounds(
     if against not in (EXACT, KERNEL):
         raise ValueError(f"against is {EXACT!r} or {KERNEL!r}, not {against!r}")
     sides = 2 if against == KERNEL else 1
-    u_out, u_sum = _unit(out), _unit(total)
+    u_out, u_sum = unit_roundoff(out), unit_roundoff(total)
     u_middle = u_out
     if isinstance(rounded_to, float):
         u_middle = rounded_to
     elif rounded_to is not None:
-        u_middle = _unit(_dtype(rounded_to))
+        u_middle = unit_roundoff(_dtype(rounded_to))
     deviations = math.sqrt(2.0 * math.log(2.0 * elements / alarms))
     # of the RMS of the output, as standard deviations of one side
     of_sum = u_sum * math.sqrt(terms / 6.0) if terms > 1 else 0.0
@@ -173,8 +174,3 @@ def _dtype(name: str | torch.dtype) -> torch.dtype:
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"{name} is no floating-point dtype of torch")
     return dtype
-
-
-def _unit(dtype: torch.dtype) -> float:
-    """Return the greatest relative error of one rounding to nearest."""
-    return torch.finfo(dtype).eps / 2.0

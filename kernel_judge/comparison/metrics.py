@@ -174,7 +174,7 @@ class _BlockSums:
         count, power = self.elements, self._power
         every = max(count, 1)
         factor, mean = self._signed.result(
-            _unit(actual.dtype), lambda: _finite(actual, expected)
+            unit_roundoff(actual.dtype), lambda: _finite(actual, expected)
         )
         return Metrics(
             elements=count,
@@ -201,7 +201,7 @@ class _BlockSums:
             mean_error=mean.off,
             mean_noise=mean.deviation,
             worst=tuple(
-                Deviation(_unravel(place, tuple(actual.shape)), a, e)
+                Deviation(unravel(place, tuple(actual.shape)), a, e)
                 for _, place, a, e in self._worst
             ),
         )
@@ -224,7 +224,7 @@ def _finite(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isfinite(a) & torch.isfinite(e), e, 0.0)
 
 
-def _unit(dtype: torch.dtype) -> float:
+def unit_roundoff(dtype: torch.dtype) -> float:
     """Return the greatest relative error of one rounding to a dtype; 0 of integers."""
     return torch.finfo(dtype).eps / 2.0 if dtype.is_floating_point else 0.0
 
@@ -239,7 +239,8 @@ def _ratio(numerator: float, denominator: float, both_zero: float) -> float:
     return numerator / denominator
 
 
-def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of an element by its place in row-major order."""
     index = []
     for length in reversed(shape):
         position, rest = divmod(position, length)

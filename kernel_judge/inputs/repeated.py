@@ -7,7 +7,7 @@ reads another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,9 @@ import torch
 from kernel_judge.definition import LIMITS, Case, Definition, TensorSpec
 from kernel_judge.inputs.moved import moved
 from kernel_judge.inputs.seeded_inputs import Stream
-from kernel_judge.inputs.trial import Trial
+from kernel_judge.inputs.trial import Inputs, MakeInputs, Trial
 
 DISTINCT = 61
-Inputs = dict[str, Any]
-MakeInputs = Callable[[Definition, Case, Stream], Inputs]
 
 
 def past_limits(
