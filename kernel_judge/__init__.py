@@ -28,27 +28,16 @@ if TYPE_CHECKING:
     from kernel_judge.subject import Kernel, Op, Subject, SubjectFile
 
 _PLACES = {
-    "Checked": "checked",
-    "Bounds": "comparison.arithmetic",
-    "assert_matches": "comparison.arithmetic",
-    "bounds": "comparison.arithmetic",
-    "Comparison": "comparison.compare",
-    "compare": "comparison.compare",
-    "Metrics": "comparison.metrics",
-    "Override": "comparison.tolerance",
-    "Tolerance": "comparison.tolerance",
-    "Backend": "definition",
-    "Case": "definition",
-    "Definition": "definition",
-    "Interface": "definition",
-    "TensorSpec": "definition",
-    "Stream": "inputs.seeded_inputs",
-    "Trial": "inputs.trial",
-    "Relation": "relation",
-    "Kernel": "subject",
-    "Op": "subject",
-    "Subject": "subject",
-    "SubjectFile": "subject",
+    "checked": ("Checked",),
+    "comparison.arithmetic": ("Bounds", "assert_matches", "bounds"),
+    "comparison.compare": ("Comparison", "compare"),
+    "comparison.metrics": ("Metrics",),
+    "comparison.tolerance": ("Override", "Tolerance"),
+    "definition": ("Backend", "Case", "Definition", "Interface", "TensorSpec"),
+    "inputs.seeded_inputs": ("Stream",),
+    "inputs.trial": ("Trial",),
+    "relation": ("Relation",),
+    "subject": ("Kernel", "Op", "Subject", "SubjectFile"),
 }
 # each name is imported when it is asked for: constraints and interfaces need no torch
 __all__ = [
@@ -78,7 +67,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name. Raises AttributeError for another."""
-    place = _PLACES.get(name)
+    place = next((module for module, names in _PLACES.items() if name in names), None)
     if place is None:
         raise AttributeError(f"kernel_judge has no {name}; it has {', '.join(__all__)}")
     return getattr(import_module(f"kernel_judge.{place}"), name)

@@ -17,6 +17,7 @@ from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
 from generator.running.free_memory import shortage
+from generator.running.recorded_cases import recorded_cases
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
 from kernel_judge.checked import first_finding
@@ -26,7 +27,6 @@ from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.repeated import sampled
 from kernel_judge.inputs.trial import Inputs, Trial, same_bits
 from kernel_judge.recording.recording_file import recording_path
-from kernel_judge.recording.replay import recorded_cases
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Op, Subject
 

@@ -15,7 +15,7 @@ from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
 from generator.results.audits import CAUGHT, SURVIVED
-from kernel_judge.inputs.memory import needed_bytes
+from generator.running.free_memory import needed_bytes
 from kernel_judge.reference import load_run
 
 # wall-clock seconds for a second of CPU: on a busy machine a process gets a part of it

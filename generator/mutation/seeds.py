@@ -15,11 +15,10 @@ from generator.mutation.seeds_result import Alarm
 from generator.ops.geometry import reduced
 from generator.problems.messages import one_line
 from generator.rules.subjects import subject_of
-from generator.running.free_memory import available_bytes
+from generator.running.free_memory import available_bytes, needed_bytes
 from kernel_judge.checked import Checked
 from kernel_judge.checks import CHECKS, metamorphic
 from kernel_judge.definition import LIMITS, Case
-from kernel_judge.inputs.memory import needed_bytes
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.reference import load_run
 from kernel_judge.relation import Relation

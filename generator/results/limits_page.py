@@ -20,9 +20,10 @@ from generator.results.audits import (
 from generator.rules.basis import basis_of
 from generator.rules.load import load_definitions
 from generator.rules.subjects import subject_of
+from generator.running.free_memory import needed_bytes
 from generator.running.workloads import LIMITS_BYTES
 from kernel_judge.definition import LIMITS
-from kernel_judge.inputs.memory import needed_bytes, tensor_bytes
+from kernel_judge.inputs.memory import tensor_bytes
 
 PAGE = "docs/generated/limits.md"
 _GIB = 2**30

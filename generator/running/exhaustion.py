@@ -14,10 +14,14 @@ from typing import Any
 import pytest
 import torch
 
-from generator.running.free_memory import available_bytes, is_exhaustion, total_bytes
+from generator.running.free_memory import (
+    available_bytes,
+    is_exhaustion,
+    needed_bytes,
+    total_bytes,
+)
 from generator.running.skipped_test import Skipped
 from kernel_judge.definition import Case
-from kernel_judge.inputs.memory import needed_bytes
 from kernel_judge.obstacle import Kind, Obstacle
 
 

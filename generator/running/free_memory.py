@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from kernel_judge.definition import Case, Definition
-from kernel_judge.inputs.memory import PeakBytes, needed_bytes
+from kernel_judge.definition import WORKLOAD, Case, Definition
+from kernel_judge.inputs.memory import COPIES, PeakBytes, tensor_bytes
 from kernel_judge.obstacle import Kind, Obstacle
 
 # of a worker for memory of the GPU that others hold: their cases last seconds
@@ -51,6 +51,18 @@ def _container_bytes() -> int | None:
         return limit - int((_CGROUP / "memory.current").read_text())
     except (OSError, ValueError):
         return None
+
+
+def needed_bytes(
+    definition: Definition, case: Case, peak_bytes: PeakBytes | None = None
+) -> int:
+    """Return the bytes that a case needs: by the op's own count, else by copies.
+
+    A workload has none of the parameters by which an op counts.
+    """
+    if peak_bytes is not None and case.size != WORKLOAD:
+        return peak_bytes(definition, case)
+    return COPIES * tensor_bytes(definition, case)
 
 
 def shortage(

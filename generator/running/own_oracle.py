@@ -14,15 +14,16 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kernel_judge.definition import Case, Definition
-from kernel_judge.inputs.generic import long_case
-from kernel_judge.inputs.memory import dtype_of
+from kernel_judge.definition import LIMITS, Case, Definition
+from kernel_judge.inputs.generic import case_of
+from kernel_judge.inputs.memory import dtype_of, tensor_bytes
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, as_tuple
 from kernel_judge.subject import Op
 
 Load = Callable[[], Callable[..., Any]]
 Cases = Callable[[Definition], Sequence[Case]]
+_MOST_BYTES = 32 << 20
 _NARROW = {torch.float32, torch.float16, torch.bfloat16}
 _CASTS = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
@@ -120,6 +121,15 @@ def _with_long(cases: Cases, definition: Definition) -> list[Case]:
     """Return an op's cases, and one that crosses limits of the axes' lengths."""
     long = long_case(definition)
     return [*cases(definition), *([] if long is None else [long])]
+
+
+def long_case(definition: Definition) -> Case | None:
+    """Return a case of limits: the same axes, as long as 32 MiB hold; None of no axes."""
+    for shortest in (8_195, 2_051, 515, 131, 35):
+        case = case_of(definition, "generic-long", LIMITS, shortest)
+        if case.axes and tensor_bytes(definition, case) <= _MOST_BYTES:
+            return case
+    return None
 
 
 def _wide(value: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from generator.running.harness import ReferenceTests
+from generator.running.recorded_cases import recorded_cases
 from generator.running.skipped_test import Broken
 from generator.running.workloads import NO_WORKLOADS, Workloads
 from kernel_judge.checks.available import too_few, usable_sources
@@ -18,7 +19,7 @@ from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.providers import backend_obstacle, provider_obstacle
 from kernel_judge.recording.recording_file import recording_path
-from kernel_judge.recording.replay import missing, recorded_cases
+from kernel_judge.recording.replay import missing
 from kernel_judge.relation import Relation
 from kernel_judge.subject import Subject
 

@@ -270,12 +270,12 @@ def _dataset(cls: type) -> Path:
 
 def _recordings(config: pytest.Config, cls: type) -> Path:
     """Return the folder of recordings, the user's or that of the tests' dataset."""
-    from kernel_judge.recording.replay import default_folder
+    from kernel_judge.recording.recording_file import FOLDER
 
     chosen = config.getoption("--recordings")
     if chosen is not None:
         return Path(chosen)
-    return default_folder(Path(inspect.getfile(cls)).parent)
+    return _dataset(cls) / FOLDER
 
 
 @pytest.fixture(scope="class")

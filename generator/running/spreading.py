@@ -98,7 +98,7 @@ def _providers(item: Any) -> tuple[str, ...]:
 
 def _needed(item: Any) -> int:
     """Return the bytes that a test's case needs on its device."""
-    from kernel_judge.inputs.memory import needed_bytes
+    from generator.running.free_memory import needed_bytes
 
     case = case_of(item)
     if not isinstance(case, Case):

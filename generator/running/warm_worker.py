@@ -35,14 +35,13 @@ from typing import Any
 import torch
 
 from generator.execution.processes import run, safe_environment
-from generator.running.free_memory import shortage
+from generator.running.free_memory import needed_bytes, shortage
 from generator.running.record_worker import can_go_on
 from generator.running.rendered import load_rendered
 from generator.running.warming import STAMP, Job
 from kernel_judge.checks.available import source_name, usable_sources
 from kernel_judge.checks.sources import answer
 from kernel_judge.definition import Backend, Case
-from kernel_judge.inputs.memory import needed_bytes
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
 

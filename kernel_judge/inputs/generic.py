@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from kernel_judge.definition import LIMITS, Case, Definition
-from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
+from kernel_judge.definition import Case, Definition
+from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
@@ -28,24 +28,13 @@ _END = re.compile(
 _LENGTH = re.compile(r"(^|_)(len|lens|length|lengths|seqlen|seqlens|count|counts)(_|$)")
 
 
-_MOST_BYTES = 32 << 20
-
-
 def cases(definition: Definition) -> list[Case]:
     """Return one small case: variable axes of distinct lengths, constraints solved."""
-    return [_case(definition, "generic", "small", 2)]
+    return [case_of(definition, "generic", "small", 2)]
 
 
-def long_case(definition: Definition) -> Case | None:
-    """Return a case of limits: the same axes, as long as 32 MiB hold; None of no axes."""
-    for shortest in (8_195, 2_051, 515, 131, 35):
-        case = _case(definition, "generic-long", LIMITS, shortest)
-        if case.axes and tensor_bytes(definition, case) <= _MOST_BYTES:
-            return case
-    return None
-
-
-def _case(definition: Definition, name: str, size: str, shortest: int) -> Case:
+def case_of(definition: Definition, name: str, size: str, shortest: int) -> Case:
+    """Return a case whose variable axes have lengths from `shortest` on."""
     specs = (
         *definition.interface.input_specs.values(),
         *definition.interface.output_specs.values(),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from kernel_judge.definition import WORKLOAD, Case, Definition, TensorSpec
+from kernel_judge.definition import Case, Definition, TensorSpec
 
 # the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
 COPIES = 8
@@ -41,15 +41,3 @@ def tensor_bytes(definition: Definition, case: Case) -> int:
         for spec in specs
         if spec.shape is not None
     )
-
-
-def needed_bytes(
-    definition: Definition, case: Case, peak_bytes: PeakBytes | None = None
-) -> int:
-    """Return the bytes that a case needs: by the op's own count, else by copies.
-
-    A workload has none of the parameters by which an op counts.
-    """
-    if peak_bytes is not None and case.size != WORKLOAD:
-        return peak_bytes(definition, case)
-    return COPIES * tensor_bytes(definition, case)

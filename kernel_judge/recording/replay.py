@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from kernel_judge.checked import Defect
-from kernel_judge.definition import Case
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.recording import positions
 from kernel_judge.recording.fingerprint import (
@@ -20,10 +19,8 @@ from kernel_judge.recording.fingerprint import (
     recorded_hashes,
 )
 from kernel_judge.recording.recording_file import (
-    FOLDER,
     Recording,
     read,
-    read_description,
     recording_path,
 )
 from kernel_judge.subject import Subject
@@ -103,25 +100,6 @@ def _reasons(recordings: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def recorded_cases(subject: Subject, recordings: Path, cases: list[Case]) -> list[Case]:
-    """Return those of the cases that a definition's recording has.
-
-    All of them where it can't be read: the test then says why.
-    """
-    try:
-        body = read_description(
-            recording_path(recordings, subject.op_type, subject.name)
-        )
-    except Exception:  # noqa: BLE001
-        return cases
-    return [case for case in cases if case.name in body["cases"]]
-
-
-def default_folder(tests: Path) -> Path:
-    """Return a dataset's folder of recordings, seen from that of its tests."""
-    return tests.parent.parent / FOLDER
 
 
 def provenance(label: str, about: Mapping[str, Any]) -> dict[str, Any]:

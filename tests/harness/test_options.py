@@ -108,10 +108,9 @@ def test_a_case_that_does_not_fit_is_skipped_with_both_numbers(right, tmp_path):
         "import sys\n"
         "sys.modules['generator'] = None\n"
         "def pytest_collection_modifyitems():\n"
-        "    from reference_support.kernel_judge.inputs import memory\n"
         "    from reference_support.running import free_memory\n"
         "    free_memory.available_bytes = lambda device: 2**29\n"
-        "    memory.tensor_bytes = lambda *a: int(8.05 * 2**30)\n"
+        "    free_memory.tensor_bytes = lambda *a: int(8.05 * 2**30)\n"
     )
     copy = shutil.copytree(right, tmp_path / "references")
     (tmp_path / "absent.py").write_text(plugin)

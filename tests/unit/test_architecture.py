@@ -44,3 +44,9 @@ def test_files_that_several_op_types_have_are_named() -> None:
     folders = (ROOT / "generator/ops/op_types").iterdir()
     names = Counter(p.name for folder in folders for p in folder.glob("*.*"))
     assert {name for name, count in names.items() if count > 1} - NAMED == set()
+
+
+def test_the_library_that_judges_stays_small() -> None:
+    """What the generator alone asks for belongs to the generator."""
+    files = (ROOT / "kernel_judge").rglob("*.py")
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 5_000

@@ -25,14 +25,13 @@ from generator.mutation.tolerances.result import (
 from generator.mutation.tolerances.widened import run_widened
 from generator.ops.geometry import unrounded
 from generator.rules.subjects import subject_of
-from generator.running.free_memory import available_bytes
+from generator.running.free_memory import available_bytes, needed_bytes
 from kernel_judge.checks.pairs import Pair
 from kernel_judge.checks.recorded import recorded_pairs
 from kernel_judge.checks.sources import oracle_pairs
 from kernel_judge.comparison.tolerance import EXACT, RECORDED, Tolerance, of_definition
 from kernel_judge.definition import Case
 from kernel_judge.inputs.lazy_weights import fresh
-from kernel_judge.inputs.memory import needed_bytes
 from kernel_judge.recording.recording_file import recording_path
 from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip

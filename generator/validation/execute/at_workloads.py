@@ -11,13 +11,12 @@ from typing import Any
 import torch
 
 from generator.rules.elsewhere import EXECUTE_NOT_RUN, EXECUTE_WORKLOAD
-from generator.running.free_memory import is_exhaustion
+from generator.running.free_memory import is_exhaustion, needed_bytes
 from generator.running.workloads import Workloads, why_not_asked
 from generator.validation.execute.said import SOURCE, Said, line_of, shown
 from kernel_judge.checked import first_finding
 from kernel_judge.checks import CHECKS
 from kernel_judge.definition import Case, Definition
-from kernel_judge.inputs.memory import needed_bytes
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.reference import load_run
 from kernel_judge.skipping import Skip

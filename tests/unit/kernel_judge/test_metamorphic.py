@@ -111,7 +111,7 @@ def test_what_breaks_is_recorded_and_said_with_the_bound(file):
     cls = file("shifted", lambda x: x + 1)
     ((record,), text) = judged(cls, relations(None)[0], SHORT)
     assert record["verdict"] == "FAILED"
-    assert "shifted 'y', metamorphic:negated, short: FAILED" in text
+    assert "shifted 'y' against metamorphic:negated, short: FAILED" in text
     assert "the bound: a reason" in text
 
 

@@ -9,9 +9,10 @@ import torch
 
 from generator.ops.op_values import op_of
 from generator.ops.registry import op_specs
+from generator.running.free_memory import needed_bytes
 from kernel_judge.definition import LIMITS, Case
 from kernel_judge.inputs.lazy_weights import Tiled, fresh
-from kernel_judge.inputs.memory import dtype_of, needed_bytes, shape_of
+from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.repeated import repeated_inputs
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import same_bits

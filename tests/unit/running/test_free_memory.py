@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from generator.running import free_memory
+from generator.running.free_memory import needed_bytes
 from kernel_judge.definition import Case, Definition, Interface
-from kernel_judge.inputs import memory
-from kernel_judge.inputs.memory import COPIES, needed_bytes, tensor_bytes
+from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from tests.builders import CPU
 
 DEFINITION = Definition(
@@ -46,7 +46,7 @@ def test_what_fits_has_no_shortage(monkeypatch):
 
 
 def test_the_sentence_has_both_numbers(monkeypatch):
-    monkeypatch.setattr(memory, "tensor_bytes", lambda *_: int(8.05 * 2**30))
+    monkeypatch.setattr(free_memory, "tensor_bytes", lambda *_: int(8.05 * 2**30))
     monkeypatch.setattr(free_memory, "available_bytes", lambda device: 24 * 2**30)
     found = free_memory.shortage(DEFINITION, case(10), CPU)
     assert str(found) == "needs 64.4 GiB, device has 24.0"

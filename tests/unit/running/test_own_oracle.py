@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from generator.running.own_oracle import BackwardOracle, TextOracle
+from generator.running.own_oracle import BackwardOracle, TextOracle, long_case
 from kernel_judge import checks
 from kernel_judge.definition import LIMITS, Definition, Interface
-from kernel_judge.inputs import generic
 from kernel_judge.subject import Op, Subject
 
 INTERFACE = Interface(
@@ -63,8 +62,8 @@ def test_a_limit_of_rows_is_crossed(oracle: BackwardOracle | TextOracle) -> None
 
 def test_the_long_case_is_as_long_as_its_bytes_allow() -> None:
     wide = replace(DEFINITION, axes={"width": 1 << 16})
-    lengths = [generic.long_case(one).axes["rows"] for one in (DEFINITION, wide)]
+    lengths = [long_case(one).axes["rows"] for one in (DEFINITION, wide)]
     assert lengths == [8_195, 35]
-    assert generic.long_case(DEFINITION).size == LIMITS
+    assert long_case(DEFINITION).size == LIMITS
     fixed = replace(DEFINITION, axes={"width": 8, "rows": 4})
-    assert generic.long_case(fixed) is None
+    assert long_case(fixed) is None
