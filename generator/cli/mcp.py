@@ -8,7 +8,8 @@ import click
 
 from generator.cli import options
 from generator.cli.output import require_modules, say
-from generator.problems import Failure
+
+_NEEDED = ("torch", "numpy", "pytest", "safetensors", "mcp")
 
 
 @options.command()
@@ -32,11 +33,7 @@ def mcp(
     inputs, and show the speed of light and the best known times. None returns an expected
     value. docs/mcp.md shows how to add it to an agent.
     """
-    require_modules("The server needs", ("torch", "numpy", "pytest", "safetensors"))
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None:
-        raise Failure("The server needs mcp: pip install 'gen-tests[mcp]'.")
+    require_modules("The server needs", _NEEDED, "mcp")
     from generator import api
     from generator.evaluation.evaluate import EvaluationRequest
     from generator.mcp_server.server import serve

@@ -225,13 +225,14 @@ def seek_cycles_rarely() -> None:
     atexit.register(gc.freeze)
 
 
-def require_modules(who: str, modules: Iterable[str]) -> None:
+def require_modules(who: str, modules: Iterable[str], extra: str = "execute") -> None:
     """Raise Failure where a module is not installed; `who` is `An audit needs`."""
     from importlib.util import find_spec
 
-    for module in modules:
-        if find_spec(module) is None:
-            raise Failure(f"{who} {module}: pip install {module}.")
+    absent = [module for module in modules if find_spec(module) is None]
+    if absent:
+        names = ", ".join(absent)
+        raise Failure(f"{who} {names}: pip install 'gen-tests[{extra}]'.")
 
 
 def numbered(

@@ -61,7 +61,7 @@ def _against(choice: Choice, against: str, form: str) -> int:
     if Path(against).exists():
         before = times_of(Path(against))
     else:
-        require_modules("Reading a revision needs", ("pygit2",))
+        require_modules("Reading a revision needs", ("pygit2",), "review")
         from generator.review.earlier_times import times_at
 
         before = times_at(choice.dataset, against)

@@ -82,7 +82,7 @@ _CELLS = {
 }
 # module, distribution, whether the tests need it, what brings it
 _PACKAGES = (
-    ("pytest", "pytest", True, "pip install 'gen-tests[test]'"),
+    ("pytest", "pytest", True, "pip install 'gen-tests[execute]'"),
     ("numpy", "numpy", True, "pip install 'gen-tests[torch]'"),
     ("safetensors", "safetensors", False, "pip install 'gen-tests[torch]'"),
     ("torch", "torch", True, "pip install 'gen-tests[torch]'"),

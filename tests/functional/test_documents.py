@@ -207,3 +207,14 @@ def test_the_tutorial_s_definition_is_valid_but_wrong(tmp_path: Path) -> None:
     assert ran.exit_code == 0
     assert ran.output.strip() in [b.strip() for b in fenced(TUTORIAL, "text")]
     assert "up, gate = " in files[0][1]
+
+
+def test_no_page_has_the_software_installed_from_pypi() -> None:
+    """It is not there, and its name is free for anybody to take."""
+    pages = [
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("skills/*/SKILL.md"),
+        ROOT / "README.md",
+    ]
+    lines = (line for page in pages for line in page.read_text("utf-8").splitlines())
+    assert [line for line in lines if re.search(r"pip install '?gen-tests", line)] == []
