@@ -20,6 +20,7 @@ import torch
 from generator.dataset.atomic_write import write_atomically
 from generator.running.kernel_recorder import KernelRecorder, RecordJob
 from generator.running.machine import RecordingMachine, this_machine
+from generator.running.packing import pack
 from generator.running.recorded_outputs import Unstorable
 from generator.running.rendered import load_rendered
 from generator.running.source_hash import source_hash
@@ -31,7 +32,6 @@ from kernel_judge.recording.fingerprint import case_value, interface_hash
 from kernel_judge.recording.recording_file import (
     Damaged,
     Recording,
-    pack,
     read,
     recording_path,
 )

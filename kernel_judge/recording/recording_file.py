@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("blob") / "ground_truth"
 SUFFIX = ".safetensors"
-_KEY = "ground_truth"
+METADATA_KEY = "ground_truth"
 MAX_FILE_BYTES = 64 * 2**20
 MAX_HEADER_BYTES = 8 * 2**20
 _MAX_AXES = 16
@@ -88,39 +88,6 @@ def tensor_name(label: str, case: str, output: str, part: str = "") -> str:
     return "/".join(filter(None, (case, label, output, part)))
 
 
-def pack(recording: Recording) -> bytes:
-    """Return the bytes of a recording's file; the same recording gives the same."""
-    from safetensors.torch import save
-
-    tensors, same = _distinct(recording.tensors)
-    whole = {**recording.body, **({"same": same} if same else {})}
-    body = json.dumps(whole, separators=(",", ":"))
-    bare = save(tensors)
-    data = bare[8 + int.from_bytes(bare[:8], "little") :]
-    # the data is the same with metadata before it
-    text = f'{{"sha256":"{_digest(body, data)}","body":{body}}}'
-    packed: bytes = save(tensors, {_KEY: text})
-    return packed
-
-
-def _distinct(tensors: Tensors) -> tuple[Tensors, dict[str, str]]:
-    """Return tensors without those that others equal, and which these others are."""
-    import torch
-
-    stored: Tensors = {}
-    same: dict[str, str] = {}
-    first: dict[tuple[object, ...], str] = {}
-    for name, tensor in sorted(tensors.items()):
-        row = tensor.contiguous()
-        data = row.reshape(-1).view(torch.uint8).numpy().tobytes()
-        key = (row.dtype, row.shape, hashlib.sha256(data).digest())
-        if first.setdefault(key, name) == name:
-            stored[name] = row
-        else:
-            same[name] = first[key]
-    return stored, same
-
-
 def read(path: Path) -> Recording:
     """Return the recording in a file. Raises Damaged, and OSError as open() does."""
     from safetensors.torch import load
@@ -134,9 +101,9 @@ def read(path: Path) -> Recording:
     if len(content) != size:
         raise Damaged(path, "changed while it was read")
     data = content[8 + int.from_bytes(content[:8], "little") :]
-    # as pack() wrote it, digit by digit
+    # as it was packed, digit by digit
     text = json.dumps(body, separators=(",", ":"))
-    if _digest(text, data) != announced:
+    if content_digest(text, data) != announced:
         raise Damaged(path, "is damaged: its SHA-256 is not the one it announces")
     _check_names(path, body, header)
     tensors = load(content)
@@ -161,7 +128,8 @@ def _opened(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def _digest(body: str, data: bytes) -> str:
+def content_digest(body: str, data: bytes) -> str:
+    """Return the SHA-256 of a description's JSON and of the bytes of all tensors."""
     return hashlib.sha256(body.encode() + b"\0" + data).hexdigest()
 
 
@@ -214,7 +182,7 @@ def _span(path: Path, name: str, entry: Any) -> tuple[int, int]:
 def _description(path: Path, header: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the body and the announced SHA-256."""
     try:
-        value = json.loads(header["__metadata__"][_KEY])
+        value = json.loads(header["__metadata__"][METADATA_KEY])
         body, announced = value["body"], value["sha256"]
         _expected_names(body)
         assert isinstance(body["interface"], str)

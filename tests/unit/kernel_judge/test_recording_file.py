@@ -9,12 +9,12 @@ import struct
 import pytest
 import torch
 
+from generator.running.packing import pack
 from generator.running.record_worker import write
 from kernel_judge.recording import recording_file as recording
 from kernel_judge.recording.recording_file import (
     Damaged,
     Recording,
-    pack,
     read,
     read_description,
     tensor_name,
@@ -264,7 +264,7 @@ def test_a_tensor_that_is_the_same_as_none_is_refused(tmp_path, old, new, why):
     header = json.loads(body)
     text = json.loads(header["__metadata__"]["ground_truth"])
     inner = json.dumps(text["body"], separators=(",", ":"))
-    digest = recording._digest(inner, content[length:])
+    digest = recording.content_digest(inner, content[length:])
     header["__metadata__"]["ground_truth"] = json.dumps(
         {"sha256": digest, "body": text["body"]}
     )
