@@ -382,3 +382,16 @@ def test_of_a_namespace_no_other_process_of_the_machine_is_read(
     hostile("import time; time.sleep(0.5)", limits=Limits(wall_seconds=10))
     # bubblewrap's own and the script; before its /proc is there all of the machine's
     assert 1 <= len(read[-1]) <= 3
+
+
+@pytest.mark.calls_are_filtered
+def test_the_first_process_is_limited_by_no_spelling_of_its_number(hostile) -> None:
+    script = """
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    for one in (ctypes.c_ulong(1), ctypes.c_ulong(1 << 32 | 1)):
+        for call in ((302, one, 7), (203, one), (144, one), (141, 0, one), (251, 1, one)):
+            assert libc.syscall(*call, None, None, None) == -1
+            print(ctypes.get_errno(), end=" ")
+    """
+    assert hostile(script).stdout == "1 " * 10
