@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from generator.ops import common_mutants
+from generator.ops.code_mutants import code_mutants
 from generator.ops.factor_mutants import rounded_factors
 from generator.ops.mutants import DomainMutant, MutantGroup
 from generator.ops.registry import optional_op_module
@@ -15,7 +16,11 @@ def domain_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     What could not differ is left out: a head mapping of one KV head, a last page of one
     token. An op_type or interface without a family has the defects of any outputs.
     """
-    found = [*common_mutants.mutants(definition), *rounded_factors(definition)]
+    found = [
+        *common_mutants.mutants(definition),
+        *rounded_factors(definition),
+        *code_mutants(definition),
+    ]
     for group in _groups(definition.op_type):
         if group.has(definition):
             found += group.mutants(definition)

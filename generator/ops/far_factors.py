@@ -33,3 +33,15 @@ def far_apart(
         )
         for name, power in (("factors-up", exponent), ("factors-down", -exponent))
     ]
+
+
+def far_codes(case: Case, **shares: int) -> list[Case]:
+    """Return cases whose codes of 8 bits are mostly subnormal, and at their largest.
+
+    `shares` are 1 for codes of float8_e4m3fn, which stand for values up to some hundreds,
+    and below 0 for scales, which are as much larger or smaller.
+    """
+    return [
+        with_factors(case, name, **{n: power * share for n, share in shares.items()})
+        for name, power in (("smallest-codes", -13.0), ("saturated-codes", 2.0))
+    ]

@@ -30,5 +30,10 @@ def _times(value: Any, exponent: float) -> Any:
     if not isinstance(value, torch.Tensor):
         return value * 2.0**exponent
     if value.is_floating_point():
-        return (value.double() * 2.0**exponent).to(value.dtype)
+        wide = value.double() * 2.0**exponent
+        if value.dtype.itemsize == 1:
+            # versions of torch differ in what they make of more than the largest
+            most = torch.finfo(value.dtype).max
+            wide = wide.clamp(-most, most)
+        return wide.to(value.dtype)
     return (value.view(torch.uint8) + int(exponent)).view(value.dtype)

@@ -88,7 +88,8 @@ def _far_apart(definition: Definition, case: Case) -> list[Case]:
         return far_apart(case, "a_scale", against=("b_scale",))
     # 32 times 2^3.8 is 446
     up = {"a_scale": 3.8, "b_scale": 3.8, "alpha": -9.0}
-    down = {"a_scale": -9.0, "b_scale": -9.0, "alpha": 18.0}
+    # mostly subnormal
+    down = {"a_scale": -12.0, "b_scale": -12.0, "alpha": 24.0}
     return [
         with_factors(case, "factors-up", **up),
         with_factors(case, "factors-down", **down),

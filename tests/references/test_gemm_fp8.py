@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.op_types.gemm_fp8.relations import gemm_fp8_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -88,8 +88,10 @@ def cases(definition: Definition) -> list[Case]:
     ]
     if "A" in definition.interface.inputs:
         found.append(Case(_FEW, "small", {"M": 2}, {"products": 2}))
+        found += far_codes(found[1], A=1, A_scale=-1, B=1, B_scale=-1)
         return [*found, *far_apart(found[1], "A_scale", against=("B_scale",))]
     found.append(Case(_APART, "small", {"M": 5}, {"exponents": 12}))
+    found += far_codes(found[1], input=1, input_scale=-1, weight=1, weight_scale=-1)
     return [*found, *far_apart(found[1], "input_scale", against=("weight_scale",))]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.op_types.grouped_gemm_fp8.relations import grouped_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -78,7 +78,11 @@ def cases(definition: Definition) -> list[Case]:
         case_of(definition, name, size, rows_of(definition, first, last))
         for name, (size, first, last) in table.items()
     ]
-    return [*usual, *far_apart(usual[1], "a_scale", against=("b_scale",))]
+    return [
+        *usual,
+        *far_apart(usual[1], "a_scale", against=("b_scale",)),
+        *far_codes(usual[1], a=1, a_scale=-1, b=1, b_scale=-1),
+    ]
 
 
 def rows_of(

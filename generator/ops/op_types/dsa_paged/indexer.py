@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.paging import (
     SPARE_PAGES,
     STALE,
@@ -70,6 +70,7 @@ def indexer_cases(definition: Definition) -> list[Case]:
     # of no more tokens than are chosen all are chosen, whatever they weigh
     (some,) = (case for case in made if case.name == "around-topk")
     far = far_apart(some, "weights", exponent=24.0)
+    far += far_codes(some, q_index_fp8=1, weights=-1)
     return [
         replace(case, axes={**case.axes, **pages}) if case.size == LIMITS else case
         for case in made

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.op_types.gemm_w8a8.relations import w8a8_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
@@ -59,6 +59,7 @@ TOLERANCES = (
 )
 _CODE_STD = {"float8_e4m3fn": 100.0, "int8": 35.0}
 _ENDS = {"float8_e4m3fn": (-448.0, 448.0), "int8": (-128.0, 127.0)}
+_CODES = {"x": 1, "x_scale": -1, "weight": 1, "weight_scale": -1}
 _FEWEST_ROWS = 32
 _ZEROS = (-40, 41)
 
@@ -82,6 +83,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("rows", "medium", {"M": 65}),
         past_limits("M", 8_219),
         *far_apart(rows, "x_scale", against=("weight_scale",)),
+        *(far_codes(rows, **_CODES) if _dtype(definition) != "int8" else ()),
         Case("many-rows", "large", {"M": 2048}),
     ]
 
@@ -90,18 +92,20 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return codes and scales of which the elements of the product are about 1.
 
     Codes are up to 245 in float8_e4m3fn, 85 in int8, with `largest` the largest or the
-    least in the activations, with `products` ones and as many of K. Scales of rows are 1 to 4 times a unit, of 24 bits, zeros
+    least, with `products` ones and as many of K. Scales of rows are 1 to 4 times a unit, of 24 bits, zeros
     of rows -40 to 40, and codes lie around them.
     """
     m, n, k = case.axes["M"], definition.axes["N"], definition.axes["K"]
     kind = _dtype(definition)
     size, inputs = _CODE_STD[kind], definition.interface.inputs
+    weight_size = size
     x = stream.child("x").values((m, k), size)
     weight = stream.child("weight").matrix(n, k, size, torch.float32)
     products = case.params.get("products", k)
     if case.params.get("largest"):
         least, size = _ENDS[kind]
-        x = torch.where(x < 0, least, size)
+        x, weight = (torch.where(codes < 0, least, size) for codes in (x, weight))
+        weight_size = size
     if products < k:
         x, size = x.sign(), 1.0
         x[:, products:] = 0.0
@@ -110,11 +114,13 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     if "x_zero" in inputs:
         drawn = stream.child("x_zero").integers(*_ZEROS, m)
         zeros = torch.tensor(drawn, dtype=torch.int8)
+        if case.params.get("largest"):
+            zeros = torch.where(zeros < 0, -128, 127).to(torch.int8)
     around = 0 if case.params.get("largest") else zeros[:, None]
     codes = _codes(x + around, kind), _codes(weight, kind)
     if "x_scale" not in inputs:
         return dict(zip(inputs, codes, strict=True))
-    units = 1.0 / size, 1.0 / (_CODE_STD[kind] * math.sqrt(products))
+    units = 1.0 / size, 1.0 / (weight_size * math.sqrt(products))
     tensors = {
         "x": codes[0],
         "weight": codes[1],

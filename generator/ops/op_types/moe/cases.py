@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generator.ops.far_factors import with_factors
+from generator.ops.far_factors import far_codes, with_factors
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe.inputs import remote_experts
 from generator.ops.op_types.moe.names import BELOW
@@ -84,9 +84,24 @@ def far_apart(definition: Definition, usual: list[Case]) -> list[Case]:
         ]
     names = ("factors-up", "factors-down")
     return [
-        with_factors(few, name, **powers)
-        for name, powers in zip(names, exponents, strict=False)
+        *(
+            with_factors(few, name, **powers)
+            for name, powers in zip(names, exponents, strict=False)
+        ),
+        *_far_codes(definition, few),
     ]
+
+
+def _far_codes(definition: Definition, few: Case) -> list[Case]:
+    """Return the cases of subnormal and of saturated codes, if they are of 8 bits."""
+    codes = dict.fromkeys(("hidden_states", "gemm1_weights", "gemm2_weights"), 1)
+    if weights_of(definition) == "fp8-block":
+        return far_codes(few, **codes, **{f"{name}_scale": -1 for name in codes})
+    if weights_of(definition) == "fp8-per-tensor":
+        first = ("output1_scales_scalar", "output1_scales_gate_scalar")
+        scalars = {**dict.fromkeys(first, -2), "output2_scales_scalar": -1}
+        return far_codes(few, **codes, **scalars)
+    return []
 
 
 def _rounded_scales(definition: Definition, offset: int) -> list[Case]:
