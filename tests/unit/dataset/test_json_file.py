@@ -48,6 +48,21 @@ def test_all_oddities_are_reported_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('{"a": 1, "a": 2}', "json-duplicate-key"),
+        ('{"a": NaN}', "json-nan"),
+        ('{"a": 1e999}', "json-number"),
+        (f'{{"a": {"7" * 41}}}', "json-number"),
+        ('{"a": "\\udc00"}', "json-surrogate"),
+    ],
+)
+def test_an_oddity_alone_is_reported(text: str, rule: str) -> None:
+    (problem,) = parse(text.encode(), "x.json").problems
+    assert (problem.rule, problem.pointer) == (rule, "/a")
+
+
+@pytest.mark.parametrize(
     ("text", "line", "message"),
     [
         ("", 1, "The text is empty."),
