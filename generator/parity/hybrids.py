@@ -130,7 +130,12 @@ QWEN3_NEXT = Family(
     },
 )
 
-_TINY_SPLIT = {**_TINY_NET, "num_experts_per_tok": 8}
+_TINY_SPLIT = {
+    **_TINY_NET,
+    "num_experts_per_tok": 8,
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+}
 QWEN3_5 = {
     "qwen3.5": Family(
         "qwen3.5-27b",

@@ -92,9 +92,8 @@ def compare(
 ) -> list[ComparedModel]:
     """Return what the comparison of some models found.
 
-    `folder` is where transformers was installed, `limit_s` the seconds that its process
-    may take. Raises Failure where something can't
-    be compared at all.
+    `folder` is where transformers was installed, `limit_s` the seconds that a model
+    may take. Raises Failure where something can't be compared at all.
     """
     models = [family_of(source) for source in sources]
     geometries = SETS.get(question.geometry, (question.geometry,))

@@ -19,7 +19,7 @@ TRANSFORMERS = "transformers==5.17.0"
 DTYPES = ("float32", "bfloat16")
 _PACKAGE = Path(__file__).resolve().parents[2]
 LIMIT_S = 1800
-"""Seconds that the comparison of some models may take."""
+"""Seconds that the comparison of a model may take."""
 
 
 def ask(
@@ -38,6 +38,7 @@ def ask(
         "HF_HUB_OFFLINE": "1",
     }
     command = ["-m", "generator.parity.worker"]
+    limit_s *= len(requests)
     try:
         done = run_python(
             command,
