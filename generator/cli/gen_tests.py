@@ -104,6 +104,11 @@ def cli(
         if generated.unproven:
             say(unproven_line(generated.unproven))
         say(generated.summary)
+        if tolerance is not None:
+            say(
+                f"--tolerance {tolerance:g} stands in place of every derived bound: what "
+                "these tests pass proves nothing. Rendered without it, they have the bounds."
+            )
         if output is None:
             _say_others(dataset.root)
     failed = has_errors(generated.problems) or generated.incomplete

@@ -129,12 +129,14 @@ def test_sizes_are_written_in_their_order(dataset: Dataset) -> None:
 def test_tolerance_stands_in_header_and_class(
     dataset: Dataset, given: str, written: str
 ) -> None:
-    dataset.render("--tolerance", given)
+    done = dataset.render("--tolerance", given)
+    warned = f"--tolerance {float(given):g} stands in place of every derived bound"
+    assert warned in done.stderr
     header = dataset.text("rmsnorm").split('"""')[1]
     said = f"This rendering sets every atol and rtol to {written} (--tolerance)."
     assert said in header.splitlines()
     assert f"    run_tolerance = {written}\n" in dataset.text("rmsnorm")
-    dataset.render()
+    assert "--tolerance" not in dataset.render().stderr
     assert "run_tolerance" not in dataset.text("rmsnorm")
     assert "--tolerance" not in dataset.text("rmsnorm")
 
