@@ -18,6 +18,8 @@ from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
+_BLOCK = 4096
+
 
 def _height(definition: Definition, case: Case) -> float:
     """Return how large the logits are, in units of those of an ordinary case."""
@@ -98,8 +100,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
 def _logits(inputs: dict[str, Any]) -> torch.Tensor:
     """Return the logits, float64 [num_tokens, vocab_size]."""
-    x, weight = inputs["hidden_states"].double(), inputs["weight"].double()
-    return torch.matmul(x, weight.T)
+    x = inputs["hidden_states"].double()
+    # a block of rows at a time: the weight in float64 is gigabytes
+    blocks = torch.split(inputs["weight"], _BLOCK)
+    return torch.cat([x @ rows.double().T for rows in blocks], dim=1)
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:

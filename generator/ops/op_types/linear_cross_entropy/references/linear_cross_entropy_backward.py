@@ -1,16 +1,6 @@
-#% set variants = [
-    "", "zloss",
-] %#
-"""Gradients of hidden states and weight: probabilities less the label's one, times both.
-
-Words: zloss (the square of the log-sum-exp is part of the loss, times a constant).
-"""
+"""Gradients of hidden states and weight: probabilities less the label's one, times both."""
 
 import torch
-#% if zloss %#
-
-Z_LOSS = 1e-05
-#% endif %#
 
 
 @torch.no_grad()
@@ -23,9 +13,6 @@ def run(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     x, w = hidden_states.float(), weight.float()
     slopes = (x @ w.T - lse.unsqueeze(1)).exp()
-#% if zloss %#
-    slopes = slopes * (1.0 + 2.0 * Z_LOSS * lse.unsqueeze(1))
-#% endif %#
     is_ignored = labels < 0
     chosen = torch.where(is_ignored, 0, labels).unsqueeze(1)
     ones = torch.ones_like(chosen, dtype=torch.float32)
