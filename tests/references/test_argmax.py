@@ -36,7 +36,10 @@ from kernel_judge.subject import Kernel, Op
 # relations: generator.ops.op_types.argmax.relations
 
 TOLERANCES = (Override("tokens", EXACT, "tokens are numbers, of which one is right"),)
-_KINDS = ("normal", "tied", "near", "last", "first", "masked", "negative", "twice")
+_KINDS = (
+    *("normal", "tied", "near", "last", "first"),
+    *("masked", "negative", "twice", "infinite", "hopeless"),
+)
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -46,6 +49,9 @@ def cases(definition: Definition) -> list[Case]:
         Case("ties", "small", {"batch_size": 4}, {"kinds": ("tied", "twice")}),
         Case("edges", "small", {"batch_size": 4}, {"kinds": ("last", "first")}),
         Case("near-ties", "small", {"batch_size": 3}, {"kinds": ("near",)}),
+        Case(
+            "infinite", "small", {"batch_size": 4}, {"kinds": ("infinite", "hopeless")}
+        ),
         Case(
             "masked-and-negative",
             "small",
@@ -79,8 +85,8 @@ def _shape(row: torch.Tensor, kind: str, one: int, other: int) -> None:
     elif kind == "twice":
         row[one], row[other] = peak, peak
     elif kind == "near":
-        # these are one number in bfloat16, and so are their float16 forms
-        row[one], row[other] = peak, peak + 2.0**-19
+        # neighbours: one number in bfloat16, and so are their float16 forms
+        row[one], row[other] = peak, peak + 2.0**-20
     elif kind in ("last", "first"):
         row[-1 if kind == "last" else 0] = peak
     elif kind == "masked":
@@ -88,6 +94,10 @@ def _shape(row: torch.Tensor, kind: str, one: int, other: int) -> None:
         row[one] = -1e-3
     elif kind == "negative":
         row.sub_(100.0)
+    elif kind == "infinite":
+        row[one], row[other] = torch.inf, torch.inf
+    elif kind == "hopeless":
+        row.fill_(-torch.inf)
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:

@@ -28,6 +28,15 @@ _FORMULAS: dict[str, Formula] = {
     "first half alone": lambda x: x[:, : x.shape[1] // 2].argmax(1),
     "one further": lambda x: (x.argmax(1) + 1) % x.shape[1],
     "masked tokens taken as 0": lambda x: x.masked_fill(x.isneginf(), 0.0).argmax(1),
+    "infinite logits left out": lambda x: x.masked_fill(
+        x.isposinf(), -torch.inf
+    ).argmax(1),
+    "the last token where all are masked": lambda x: torch.where(
+        x.isneginf().all(1), x.shape[1] - 1, x.argmax(1)
+    ),
+    "equal within 1e-6": lambda x: (
+        (x >= x.amax(1, keepdim=True) - 1e-6).int().argmax(1)
+    ),
     "begun at 0": lambda x: torch.where(x.amax(1) > 0.0, x.argmax(1), 0),
     "row of the whole batch": lambda x: x.argmax() % x.shape[1] + 0 * x.argmax(1),
     "token of the row before": lambda x: x.argmax(1).roll(1),
