@@ -27,6 +27,8 @@ ROUTE_INTERFACE = error("""route-interface: FlashInfer finds solutions of this n
     published one, which stays as it is, say why in accepted.toml.
     Finds: fused_add_rmsnorm_h4096, which returns one tensor where calls update residual
     as well""")
+# scales that a kernel reads column by column, whatever the template says of their shape
+_BY_COLUMN = {"flashinfer.gemm.fp8_blockscale_gemm_sm90": "input_scale"}
 ROUTE_CONSTANT = warning("""route-constant: A constant of the definition is a parameter of
     the function, and no part of the name that FlashInfer asks for.
     Fix: Install solutions for models of this value alone, or take it as an input.
@@ -43,6 +45,7 @@ def check(definition: LoadedDefinition) -> Iterator[Problem]:
         if call is None:
             continue
         broken = [*_inputs(definition, call), *_outputs(definition, call)]
+        broken += _layouts(definition, api)
         if broken:
             yield ROUTE_INTERFACE.at(f"{api} {'; '.join(broken)}.", "inputs")
         yield from _constants(definition, api, call["dropped"])
@@ -73,6 +76,18 @@ def _inputs(definition: LoadedDefinition, call: Mapping[str, Any]) -> Iterator[s
             f"passes {_names(order)} in this order to what is not Python, the definition "
             "has another"
         )
+
+
+def _layouts(definition: LoadedDefinition, api: str) -> Iterator[str]:
+    """Yield what lies otherwise in a call than the definition says."""
+    name = _BY_COLUMN.get(api, "")
+    if name in definition.inputs:
+        rows = (next(iter(definition.inputs.values())).shape or ("",))[0]
+        if (definition.inputs[name].shape or ("",))[0] == rows:
+            yield (
+                f"passes {quote(name)} column by column, each padded to a multiple of four "
+                "rows, the definition has a row a token: other values, or RuntimeError"
+            )
 
 
 def _outputs(definition: LoadedDefinition, call: Mapping[str, Any]) -> Iterator[str]:

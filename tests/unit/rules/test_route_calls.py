@@ -66,6 +66,15 @@ def test_another_order_breaks_what_is_called_by_position() -> None:
     assert "in this order to what is not Python" in message
 
 
+def test_scales_that_a_call_has_by_column_are_no_rows() -> None:
+    rows = loaded("fp8_blockscale_gemm_sm90_n16384_k512")
+    (message,) = found(rows)
+    assert "passes 'input_scale' column by column, each padded" in message
+    scale = rows.inputs["input_scale"]
+    by_column = replace(scale, shape=("num_k_blocks", "padded_m"))
+    assert not found(replace(rows, inputs={**rows.inputs, "input_scale": by_column}))
+
+
 def test_an_output_that_no_call_returns() -> None:
     norm = loaded("rmsnorm_h4096")
     more = {**norm.outputs, "rms": norm.outputs["output"]}
@@ -139,6 +148,7 @@ def test_what_breaks_in_this_dataset() -> None:
         if found(definition):
             counted[definition.op_type] += 1
     assert counted == {
+        "gemm_fp8": 14,
         "gqa_paged": 32,
         "mhc": 2,
         "mla_paged": 6,
