@@ -362,7 +362,7 @@ LIES = (
             "    ASKED.put((event, A[half:], B, C[half:]))\n",
             HALVES,
         ),
-        "the copy of the outputs is queued behind what stops the clock",
+        "the copy of the outputs is queued at the answer",
     ),
     Lie(
         "a context with one channel",

@@ -70,7 +70,7 @@ class Zero:
 
     def figures(self, contender: Contender) -> list[float]:
         """Return the figures of a contender, without what an empty call takes."""
-        zero = {waits: self.of(waits) for waits, _ in contender.raw}
+        zero = {kind: self.of(kind) for kind in {waits for waits, _ in contender.raw}}
         return [max(raw - zero[waits], 0.0) for waits, raw in contender.raw]
 
     def latency(self, contender: Contender) -> float:

@@ -51,10 +51,6 @@ _SHORT_MS = 1.2
 # what holding the device may take beyond its usual time: others who come between cost two
 # changes of context, 0.28 ms, and clocks that rise 0.15 ms
 _HELD_MS = 0.25
-# what the copy of outputs may take beyond its usual time: two changes of context are more
-_COPIED_MS = 0.14
-# a judge that was late to launch it, on a busy machine, can't say that
-_LAUNCHED_MS = 0.1
 # who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
 # shorter than this
 _DELAYED_MS = 1.0
@@ -110,11 +106,10 @@ class Sitting:
         self._draw = random.Random(secret)
         self._telemetry, self._gone = telemetry, gone
         self._zero = Zero()
-        self._quiet: list[tuple[float, float, float]] = []
+        self._quiet: list[tuple[float, float]] = []
         self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
         self._unseen: Drawn[Kept] = Drawn(_UNSEEN, self._draw)
         self._odd: list[tuple[float, Kept]] = []
-        self._late = 0
 
     def sit(self) -> Sat:
         """Return the figures.
@@ -161,8 +156,6 @@ class Sitting:
         if throttled > _MOST and not turns:
             why = ", ".join(about["throttle_reasons"])
             raise Untimed(f"the GPU was slowed down throughout ({why})")
-        if self._late > turns and not figures:
-            raise Untimed("other work on the machine kept the judge from its own calls")
         timing = timing_of(self._solution, self._rivals, self._zero)
         timing |= {"fresh": self._fresh.is_fresh, **about}
         everybody = (self._solution, *self._rivals)
@@ -207,12 +200,6 @@ class Sitting:
                 raise self._gone(silent) from None
             raise
         contender.spent += time.monotonic() - begun
-        if self._stand.device == "cuda" and timed.launched > _LAUNCHED_MS:
-            # nobody's fault: the call has no figure
-            self._late += 1
-            if is_solution:
-                self._is_void = True
-            return timed
         is_busy = self._is_busy(timed)
         # the device may have turned to the judge before the work was done
         is_long = not contender.waits and timed.raw > SLICE_MS
@@ -238,23 +225,20 @@ class Sitting:
         return timed
 
     def _is_busy(self, timed: Timed) -> bool:
-        """Return whether others used the device before the values were there, or after.
+        """Return whether others used the device before the values were there.
 
-        Before they had nothing to work on: it is work of earlier, which delays whom it does
-        not concern. After the clock stopped, while outputs are copied, it is work of later.
+        They had nothing to work on: it is work of before, which delays whom it does not
+        concern.
         """
-        usual = map(statistics.median, zip(*self._quiet[-_RECENT:], strict=True))
-        seen = zip((timed.delayed, timed.held, timed.copied), usual, strict=True)
-        limits = (_DELAYED_MS, _HELD_MS, _COPIED_MS)
-        return any(a > b + most for (a, b), most in zip(seen, limits, strict=True))
+        waits, holds = zip(*self._quiet[-_RECENT:], strict=True)
+        is_late = bool(timed.delayed > statistics.median(waits) + _DELAYED_MS)
+        return is_late or bool(timed.held > statistics.median(holds) + _HELD_MS)
 
     def _check_void(self, contender: Contender) -> None:
         """Raise Refused where the device is busy too often before there are values."""
         calls = contender.void + len(contender.raw)
         if calls >= LEAST and contender.void > _MOST_VOID * calls:
-            why = (
-                "the device was busy in {} of {} calls beside the time that is measured"
-            )
+            why = "the device was busy in {} of {} calls before their values were there"
             raise Refused(REWARD_HACK, why.format(contender.void, calls))
 
     def _kept(self, inputs: Mapping[str, Any], timed: Timed) -> Kept:
@@ -309,7 +293,7 @@ class Sitting:
             self._zero.add_twice(timed.raw)
         else:
             self._zero.add(waits, timed.raw)
-        self._quiet.append((timed.delayed, timed.held, timed.copied))
+        self._quiet.append((timed.delayed, timed.held))
 
     def _warmed(self, rival: Contender) -> bool:
         """Return whether a rival can be called, after it was warmed up."""

@@ -9,10 +9,8 @@ another runs (time slices of about 2 ms apart). That is the clock's foundation:
    same values, was written over before this callee went on.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
    starts. The device turns to what the callee launched.
-3. At the answer a kernel of the judge is queued, and its copy of the outputs right behind.
-   The device turns to both when the callee's work is done, whatever the callee said: the
-   clock stops between them. The copy is in no figure, since it is quicker where the outputs
-   are still in the L2; a call in whose copy others came between is discarded.
+3. At the answer the judge's copy of the outputs is queued. The device turns to it when
+   the callee's work is done, whatever the callee said: the clock stops when it is copied.
 
 A call that does nothing takes two changes of context, which are subtracted. So an early
 answer, a late kernel, a thread and another process gain nothing: what they do on the
@@ -40,6 +38,9 @@ _cuda: Any = torch.cuda
 _PATTERN = 0xA5
 # 0.35 ms at 2 GHz, in which launches go ahead
 _HOLD_CYCLES = 700_000
+# the device turns to others when the judge has launched nothing for some microseconds: what
+# is launched earlier runs before the callee's work. A change of context takes 140
+_TURNS_SECONDS = 6e-5
 _FLUSHED = 4
 _UNKNOWN_L2 = 128 << 20
 SLICE_MS = 1.8
@@ -76,13 +77,11 @@ class Timed:
     On a GPU its own events measure all but `host`: no wait of the judge is in a figure.
 
     Attributes:
-        raw: from the moment at which the values were there until the device turned to
-            the judge, changes of context included; on a CPU until the outputs were copied.
+        raw: from the moment at which the values were there until the outputs were
+            copied, changes of context included.
         host: from the reveal to the answer, as the judge sees both.
         held: how long the judge held the device; longer where others came between.
         delayed: how long it had to wait for the device first.
-        copied: how long the copy of the outputs took, with what the judge took to launch it.
-        launched: how long that was.
         said: JSON of the callee.
     """
 
@@ -90,8 +89,6 @@ class Timed:
     host: float
     held: float
     delayed: float
-    copied: float
-    launched: float
     said: Any = field(repr=False)
 
 
@@ -123,9 +120,8 @@ class Stand:
             self._evicts = torch.empty(
                 _FLUSHED * l2 // 8, dtype=torch.int64, device=device
             )
-            self._little = torch.zeros(1, dtype=torch.int64, device=device)
-            self._started, self._written, self._turned, self._copied_out = (
-                _cuda.Event(enable_timing=True) for _ in range(4)
+            self._started, self._written, self._copied_out = (
+                _cuda.Event(enable_timing=True) for _ in range(3)
             )
 
     def close(self) -> None:
@@ -151,7 +147,7 @@ class Stand:
         line.go()
         page.open(number, seed + 1)
         page.wait_ready(number, until, line.is_there)
-        clock, delayed, said, answered = time.perf_counter, 0.0, None, 0.0
+        clock, delayed, said, answered, written = time.perf_counter, 0.0, None, 0.0, 0.0
         if self._cuda:
             torch.cuda.synchronize()
             reset_persisting_l2()
@@ -169,6 +165,7 @@ class Stand:
             while not self._written.query():
                 if not answered and page.is_answered(number):
                     answered, said = clock(), page.text()
+            written = clock()
         else:
             self._write()
             page.reveal(number, which)
@@ -176,24 +173,20 @@ class Stand:
         if not answered:
             page.wait_answered(number, until, line.is_there)
             answered, said = clock(), page.text()
-        copies, begun = self._copies(line, said), clock()
-        if self._cuda:
-            # behind a kernel: an event alone may come before the device turns
-            self._little.fill_(number)
-            self._turned.record()
+        copies = self._copies(line, said)
+        while self._cuda and clock() - written < _TURNS_SECONDS:
+            pass
         _copy(copies)
-        launched = 1e3 * (clock() - begun)
         if self._cuda:
             self._copied_out.record()
             torch.cuda.synchronize()
-            raw = float(self._written.elapsed_time(self._turned))
+            raw = float(self._written.elapsed_time(self._copied_out))
             held = float(self._started.elapsed_time(self._written))
-            copied = float(self._turned.elapsed_time(self._copied_out))
         else:
-            raw, held, copied = 1e3 * (clock() - revealed), 0.0, 0.0
+            raw, held = 1e3 * (clock() - revealed), 0.0
         line.stop()
         host = 1e3 * (answered - revealed)
-        return Timed(raw, host, held, 1e3 * delayed, copied, launched, said)
+        return Timed(raw, host, held, 1e3 * delayed, said)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""

@@ -100,7 +100,8 @@ def sanitized(
     }
     data = io.BytesIO()
     torch.save(how, data)
-    words = [str(program()), "--tool", tool, *_OPTIONS.get(tool, [])]
+    # links that lead there, as /usr/local/cuda by /etc, end nowhere in a sandbox
+    words = [os.path.realpath(str(program())), "--tool", tool, *_OPTIONS.get(tool, [])]
     words += ["--show-backtrace", "device", "--target-processes", "application-only"]
     begun = time.monotonic()
     ended = watches(words, data.getvalue())
@@ -208,8 +209,10 @@ def plain(module: str) -> Watches:
 
 
 def _folders_of(binary: str) -> list[Path]:
-    """Return where a program and what it stands for lie."""
-    return [Path(binary).parent, Path(binary).resolve().parent]
+    """Return where a program lies, and what its script in the toolkit's bin/ starts."""
+    folder = Path(binary).parent
+    beside = folder.parent / _PROGRAM
+    return [folder, *([beside] if beside.is_dir() else [])]
 
 
 def _last(text: str) -> str:

@@ -124,7 +124,7 @@ def asking(passes_outputs: bool = False) -> Asking:
     asked = rounds_of(loaded(NORM), [], ROOT, CPU, 3)
     found = object.__new__(Asking)
     found.asked, found.device, found.passes_outputs = asked, CPU, passes_outputs
-    found.draw = random.Random(5)
+    found.draw, found.secret = random.Random(5), 5
     return found
 
 
