@@ -12,6 +12,8 @@ SPEC = OpSpec(
         "p": "patch_size",
         "h": "hidden_size",
     },
+    name_words={"bias": ("has_bias", True)},
+    variant_constants=("has_bias",),
     absent={
         "flashinfer": "FlashInfer has no convolutions of images",
         "sglang": "SGLang calls PyTorch's convolution, or a linear layer",

@@ -31,6 +31,14 @@ TOLERANCES = (
     ),
     Override(
         "output",
+        Tolerance(rtol=8e-3, atol=1.6e-2, nmse=1.6e-5),
+        "cuDNN's convolution is rounded to bfloat16 before the bias is added, by half an ulp "
+        "of numbers below 8, 2^-6, and both sides round once more (H100: NMSE 6.1e-6)",
+        source="pytorch",
+        constant="has_bias",
+    ),
+    Override(
+        "output",
         Tolerance(rtol=8e-3, atol=3e-5, nmse=1.6e-5),
         "both sides round nearly the same float32 value once: to neighbours at most, 2^-7 "
         f"apart; {_SUMS}, and tensor cores cut off instead of rounding",

@@ -10,4 +10,5 @@ SPEC = OpSpec(
     name_constants={"theta": "theta", "t": "temporal", "y": "height", "x": "width"},
     constants={"theta": None},
     variant_constants=("temporal", "height", "width"),
+    absent={"sglang": "SGLang's rotations of videos need its package multimodal_gen"},
 )

@@ -1,7 +1,7 @@
 """rope_grid: heads of patches turned by their row and column, and by their frame.
 
 The oracle multiplies complex numbers in float64, one axis of the grid after the other.
-FlashInfer and SGLang turn by cosines and sines, which their callers make of the grid.
+FlashInfer turns by cosines and sines, which its callers make of the grid.
 """
 
 from __future__ import annotations
@@ -152,28 +152,6 @@ def flashinfer_ground_truth(
     return q_out.view_as(q), k_out.view_as(k)
 
 
-def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's Triton rotation of neighbours, which its video models call."""
-    is_video = "temporal" in definition.constants
-    return (Backend("triton", needs=("triton",), rewrites=_MADE),) if is_video else ()
-
-
-def sglang_ground_truth(
-    definition: Definition, inputs: dict[str, Any], backend: str
-) -> tuple[torch.Tensor, ...]:
-    """Return both from cosines and sines of each patch."""
-    from sglang.kernels.ops.diffusion.rope import rotary_triton
-
-    q, k = inputs["q"], inputs["k"]
-    turns = _angles(definition, q)
-    cos, sin = turns.cos().float(), turns.sin().float()
-    outputs = [
-        rotary_triton.apply_rotary_embedding(x.flatten(0, -3), cos, sin, True)
-        for x in (q, k)
-    ]
-    return outputs[0].view_as(q), outputs[1].view_as(k)
-
-
 OP = Op(
     cases=cases,
     make_inputs=make_inputs,
@@ -182,6 +160,5 @@ OP = Op(
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
-        "sglang": Kernel(sglang_backends, sglang_ground_truth),
     },
 )
