@@ -13,7 +13,6 @@ kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -36,17 +35,19 @@ from kernel_judge.subject import Kernel, Op
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # relations: generator.ops.op_types.lightning_attention.relations
 
-_UNIT = 2.0**-8
 _SUMS = (
     "float32 sums of 128 products, as large as a row's outputs together, are off by 2^-24 "
     "of a partial sum in each step: 11 times that, and states by as much a token"
 )
-_BLOCKS = (
-    "the kernel in blocks rounds decayed keys, products and states to bfloat16 before "
-    "products, by 2^-8/sqrt(3) root mean square each, of which an element that happens to "
-    "be small is off by as much as its row's others: 7.5 deviations"
-)
 TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=7e-4, nmse=1.6e-5),
+        "one rounding to bfloat16; states are off by 4e-5, see below, and 128 of them times "
+        "queries of 1 by 11 times that (6e-4 after 531 tokens on an H100)",
+        source="oracle",
+        where=lambda axes: "seq_len" in axes,
+    ),
     Override(
         "output",
         Tolerance(rtol=4e-3, atol=1e-6, nmse=1.6e-5, of_row=1e-5),
@@ -55,19 +56,10 @@ TOLERANCES = (
     ),
     Override(
         "output",
-        Tolerance(rtol=8e-3, atol=2e-6, nmse=1.6e-5, of_row=2e-5),
-        f"both sides round once, to neighbours at most, 2^-7 apart; {_SUMS}",
-        where=lambda axes: "seq_len" not in axes,
-    ),
-    Override(
-        "output",
-        Tolerance(
-            rtol=4 * _UNIT,
-            atol=1e-4,
-            nmse=3e-5,
-            of_row=round(7.5 * _UNIT * math.sqrt(2.0 / 3.0), 4),
-        ),
-        _BLOCKS,
+        Tolerance(rtol=8e-3, atol=1.7e-2, nmse=1.6e-5),
+        "the kernel multiplies keys and values in bfloat16, which rounds each product by "
+        "2^-8/sqrt(3) root mean square: of 128 of them with queries of 1, of keys of 1/11, "
+        "2.3e-3 of 1 is left, 7.5 deviations; and both sides round once",
     ),
     Override(
         "new_state",
@@ -87,14 +79,9 @@ TOLERANCES = (
     ),
     Override(
         "new_state",
-        Tolerance(rtol=4e-6, atol=8e-6, nmse=1e-10),
-        "the same, on either side; exponentials are approximate",
-        where=lambda axes: "seq_len" not in axes,
-    ),
-    Override(
-        "new_state",
-        Tolerance(rtol=2 * _UNIT, atol=1e-4, nmse=1.6e-5, of_row=round(7.5 * _UNIT, 4)),
-        _BLOCKS,
+        Tolerance(rtol=4e-6, atol=2e-3, nmse=1e-5),
+        "the kernel multiplies keys and values in bfloat16: half an ulp of numbers below 1 "
+        "is 2^-9",
     ),
 )
 
@@ -166,27 +153,25 @@ def oracle(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's Triton kernels."""
-    return (Backend("triton", min_sm=80, needs=("triton", "einops")),)
+    """Return SGLang's Triton kernel of decode; that of prefill did not compile (H100)."""
+    limit = "its prefill does not compile for bfloat16 rows with Triton 3.6"
+    is_decode = "seq_len" not in (definition.interface.input_specs["q"].shape or ())
+    needs = ("triton", "einops")
+    return (Backend("triton", needs=needs, limit="" if is_decode else limit),)
 
 
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return output and states; decode writes to the states that it is handed."""
+    """Return output and states; the kernel writes to the states that it is handed."""
     from sglang.kernels.ops.attention.linear import lightning_attn
 
     q, k, v, state, slopes = inputs.values()
-    if q.dim() == 3:
-        slots = torch.arange(len(q), device=q.device)
-        rows = lightning_attn.linear_decode_forward_triton(
-            q.unsqueeze(2), k.unsqueeze(2), v.unsqueeze(2), state, slopes, slots
-        )
-        return rows.view(q.shape), state
-    output, states = lightning_attn.lightning_attention(
-        q, k, v, slopes, kv_history=state
+    slots = torch.arange(len(q), device=q.device)
+    rows = lightning_attn.linear_decode_forward_triton(
+        q.unsqueeze(2), k.unsqueeze(2), v.unsqueeze(2), state, slopes, slots
     )
-    return output, states[:, :, -1]
+    return rows.view(q.shape), state
 
 
 OP = Op(
@@ -247,28 +232,25 @@ class LightningAttentionTests(
 # Tolerances: the first row that applies counts; an atol* grows with the values of a case.
 # Reasons, each derived with its bound:
 # (1) one rounding to bfloat16.
-# (2) both sides round once, to neighbours at most, 2^-7 apart.
-# (3) the kernel in blocks rounds decayed keys, products and states to bfloat16 before
-# products, by 2^-8/sqrt(3) root mean square each, of which an element that happens to
-# be small is off by as much as its row's others.
-# (4) a product of two bfloat16 numbers is exact in float32.
-# (5) exp(-slope) is rounded to float32, by 2^-25 of itself, once for each token that is
+# (2) the kernel multiplies keys and values in bfloat16, which rounds each product by
+# 2^-8/sqrt(3) root mean square.
+# (3) a product of two bfloat16 numbers is exact in float32.
+# (4) exp(-slope) is rounded to float32, by 2^-25 of itself, once for each token that is
 # left.
-# (6) the same, on either side.
+# (5) the kernel multiplies keys and values in bfloat16.
 
 
 # Lightning attention, one token of each sequence: for each token state = exp(-slope) *
 # state + k v^T, and output = q state, with a slope of each head. Nothing is scaled. In
 # float32, the output rounded once to bfloat16.
 # Tolerances:
-#   output     source                rtol     atol                      NMSE     reason
-#   output     oracle                0.004    1e-06 + 1e-05·row's RMS   1.6e-05  (1)
-#   output     sglang of some sizes  0.008    2e-06 + 2e-05·row's RMS   1.6e-05  (2)
-#   output     sglang                0.0156   0.0001 + 0.024·row's RMS  3e-05    (3)
-#   new_state  oracle of some sizes  2e-06    4e-06                     1e-11    (4)
-#   new_state  oracle                1e-05    4e-05                     1e-10    (5)
-#   new_state  sglang of some sizes  4e-06    8e-06                     1e-10    (6)
-#   new_state  sglang                0.00781  0.0001 + 0.029·row's RMS  1.6e-05  (3)
+#   output     source                rtol   atol                     NMSE     reason
+#   output     oracle of some sizes  0.004  0.0007                   1.6e-05  (1)
+#   output     oracle                0.004  1e-06 + 1e-05·row's RMS  1.6e-05  (1)
+#   output     sglang                0.008  0.017                    1.6e-05  (2)
+#   new_state  oracle of some sizes  2e-06  4e-06                    1e-11    (3)
+#   new_state  oracle                1e-05  4e-05                    1e-10    (4)
+#   new_state  sglang                4e-06  0.002                    1e-05    (5)
 def reference_lightning_decode():
     import torch
 

@@ -4,7 +4,6 @@ Rendered: don't edit. `gen-tests --op-type rope_grid` renders this file anew.
 
 Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
-- SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
@@ -171,28 +170,6 @@ def flashinfer_ground_truth(
     return q_out.view_as(q), k_out.view_as(k)
 
 
-def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's Triton rotation of neighbours, which its video models call."""
-    is_video = "temporal" in definition.constants
-    return (Backend("triton", needs=("triton",), rewrites=_MADE),) if is_video else ()
-
-
-def sglang_ground_truth(
-    definition: Definition, inputs: dict[str, Any], backend: str
-) -> tuple[torch.Tensor, ...]:
-    """Return both from cosines and sines of each patch."""
-    from sglang.kernels.ops.diffusion.rope import rotary_triton
-
-    q, k = inputs["q"], inputs["k"]
-    turns = _angles(definition, q)
-    cos, sin = turns.cos().float(), turns.sin().float()
-    outputs = [
-        rotary_triton.apply_rotary_embedding(x.flatten(0, -3), cos, sin, True)
-        for x in (q, k)
-    ]
-    return outputs[0].view_as(q), outputs[1].view_as(k)
-
-
 OP = Op(
     cases=cases,
     make_inputs=make_inputs,
@@ -201,7 +178,6 @@ OP = Op(
     tolerances=TOLERANCES,
     kernels={
         "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
-        "sglang": Kernel(sglang_backends, sglang_ground_truth),
     },
 )
 
@@ -233,7 +209,7 @@ INTERFACE_ROPE_GRID3D_GPTJ_STYLE = Interface(
 
 
 class RopeGridTests(
-    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
 ):
     """What the tests of rope_grid share."""
 
@@ -255,11 +231,11 @@ class RopeGridTests(
 # turns by 10000 ** (-i / n) radians a place. In float32, rounded once to bfloat16.
 # model:qwen3-vl-8b-vision
 # Tolerances:
-#   output  source              rtol   atol   NMSE     reason
-#   q_out   oracle              0.004  2e-06  1.6e-05  (1)
-#   q_out   flashinfer, sglang  0.008  4e-06  1.6e-05  (1)
-#   k_out   oracle              0.004  2e-06  1.6e-05  (1)
-#   k_out   flashinfer, sglang  0.008  4e-06  1.6e-05  (1)
+#   output  source      rtol   atol   NMSE     reason
+#   q_out   oracle      0.004  2e-06  1.6e-05  (1)
+#   q_out   flashinfer  0.008  4e-06  1.6e-05  (1)
+#   k_out   oracle      0.004  2e-06  1.6e-05  (1)
+#   k_out   flashinfer  0.008  4e-06  1.6e-05  (1)
 def reference_rope_grid2d_neox_style_y18_x18_d72():
     import torch
 
