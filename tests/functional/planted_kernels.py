@@ -43,8 +43,8 @@ def run(x, weight):
 )
 # a number that no test has, so that what is read is used and changes nothing
 _UNLIKELY = "if (read == 0x7f1234a6u) total += 1;"
-# 10 us in which all warps of the block have long written
-_WAIT = "for (long long begin = clock64(); clock64() - begin < 20000;) {}"
+# 0.2 ms in which all warps of the block have long written, also among 66,193 blocks
+_WAIT = "for (long long begin = clock64(); clock64() - begin < 400000;) {}"
 _SUMS = """
 import torch
 
