@@ -59,7 +59,7 @@ _SLOWEST = (
 _MODULE_JOBS = "5"
 # what all compilers but those of the slowest modules yield to tests, and to these: several
 # cores are of no use to a single file, for which all wait in the end
-_NICE = 5
+_NICE, _LOWEST = 5, 19
 # FlashInfer has kernels compressed for size, which is a seventh of what the top k takes
 _COMPRESS = "--compress-mode=balance"
 _NVCC_SECONDS = 60.0
@@ -255,7 +255,9 @@ class Warming:
 def _yield_to_others() -> None:
     """Lower the priority of this thread and of what it starts, on Linux."""
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        usual = os.getpriority(os.PRIO_PROCESS, os.getpid())
+        lower = min(usual + _NICE, _LOWEST)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), lower)
 
 
 def _rank(name: str) -> int:
