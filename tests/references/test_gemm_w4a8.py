@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.op_types.gemm_w4a8.relations import product_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -76,6 +76,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("every-code", "small", {"M": 3}, {"codes": "in turn"}),
         Case("batch", "medium", {"M": 65}),
         *far_apart(odd, "a_scale"),
+        *far_codes(odd, a=1, a_scale=-1),
         *(_named(case) for case in far_apart(odd, "w_scale")),
         past_limits("M", 8_219),
         Case("many-rows", "large", {"M": 2_048}),

@@ -133,7 +133,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         drawn = stream.child("x_zero").integers(*_ZEROS, m)
         zeros = torch.tensor(drawn, dtype=torch.int8)
         if case.params.get("largest"):
-            zeros = torch.where(zeros < 0, -128, 127).to(torch.int8)
+            zeros = torch.tensor([-128, 127], dtype=torch.int8).repeat(m)[:m]
     around = 0 if case.params.get("largest") else zeros[:, None]
     codes = _codes(x + around, kind), _codes(weight, kind)
     if "x_scale" not in inputs:

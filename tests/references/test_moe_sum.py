@@ -75,7 +75,7 @@ def cases(definition: Definition) -> list[Case]:
         Case("cancelling", "small", {"num_tokens": 3}, {"opposite": True}),
         Case("large", "small", {"num_tokens": 3}, {"std": 200.0, "factor": 2.827}),
         Case("batch", "medium", {"num_tokens": 67}, {"factor": 2.5}),
-        *far_apart(odd, "routed_scaling_factor"),
+        *far_apart(odd, "routed_scaling_factor", exponent=20.0),
         past_limits("num_tokens", 8_219, {"factor": 2.5}),
         Case("long-batch", "large", {"num_tokens": 8_192}, {"factor": 2.5}),
     ]
