@@ -79,13 +79,15 @@ def _rewritten(root: Path, change: Callable[[dict[str, Any]], None]) -> None:
     (root / TRACES).write_text(text, "utf-8")
 
 
+def _halve(evaluation: dict[str, Any]) -> None:
+    evaluation["performance"]["latency_ms"] /= 2
+    # what does not fit together is refused without a run
+    evaluation["performance"]["speedup_factor"] *= 2
+
+
 def halved(root: Path) -> None:
-    """Claim half of each latency."""
-
-    def change(evaluation: dict[str, Any]) -> None:
-        evaluation["performance"]["latency_ms"] /= 2
-
-    _rewritten(root, change)
+    """Claim half of each latency, and the speedup that goes with it."""
+    _rewritten(root, _halve)
 
 
 def doubled(root: Path) -> None:
@@ -102,7 +104,7 @@ def elsewhere(root: Path) -> None:
     """Claim half of each latency, on a GPU that is not here."""
 
     def change(evaluation: dict[str, Any]) -> None:
-        evaluation["performance"]["latency_ms"] /= 2
+        _halve(evaluation)
         evaluation["environment"]["hardware"] = "NVIDIA B200"
 
     _rewritten(root, change)

@@ -43,8 +43,13 @@ def run(x, weight):
 )
 # a number that no test has, so that what is read is used and changes nothing
 _UNLIKELY = "if (read == 0x7f1234a6u) total += 1;"
-# 0.2 ms in which all warps of the block have long written, also among 66,193 blocks
-_WAIT = "for (long long begin = clock64(); clock64() - begin < 400000;) {}"
+# in place of the barrier a counter that all threads wait for: the values are right, and no
+# barrier lies between a write and another thread's read
+_ARRIVED = (
+    "__threadfence_block(); atomicAdd(&arrived, 1u); "
+    "while (*(volatile unsigned *)&arrived < 128) {}"
+)
+_COUNTER = f"__shared__ unsigned arrived; if (i == 0) arrived = 0; {_BARRIER} "
 _SUMS = """
 import torch
 
@@ -95,7 +100,8 @@ SANITIZED = (
         "a barrier removed",
         "racecheck",
         "norm",
-        (_BARRIER, _WAIT),
+        (_BARRIER, _ARRIVED),
+        ("squares[i] = a * a;", f"{_COUNTER}squares[i] = a * a;"),
     ),
     _with(
         "an index of shared memory off by one",
@@ -129,7 +135,8 @@ SANITIZED = (
         "a barrier that some threads don't reach",
         "synccheck",
         "norm",
-        ("* w[i];", "* w[i];\n  if (i < 64) __syncthreads();"),
+        # within a warp: a whole warp that is missing has ended, which a barrier allows
+        ("// DEFECT", "if (i % 2) __syncthreads();"),
     ),
 )
 RIGHT_KERNEL = Planted("a right kernel", "", _NORM, HOLDS)
