@@ -31,6 +31,7 @@ __all__ = ["pytest_addoption"]
 # otherwise that made a run of small cases 4 times longer; so short a while, 1.8 times.
 # libgomp reads it when torch loads, which is after conftest.py.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+_TOO_LONG: pytest.StashKey[Any] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -303,7 +304,7 @@ def related(request: pytest.FixtureRequest) -> Iterator[Any]:
 def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     from generator.running.free_memory import shortage_after_waiting
     from generator.running.skipped_test import Skipped
-    from generator.running.workloads import why_not_asked
+    from generator.running.workloads import TooLong, why_not_asked
     from kernel_judge.definition import LIMITS, WORKLOAD
 
     case, device = request.param, _device(request.config)
@@ -313,10 +314,11 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
         raise Skipped(case)
     subject = request.cls.subject()
     definition = subject.definition
-    limit = None
+    limit, too_long = None, request.config.stash.setdefault(_TOO_LONG, TooLong())
     fitting = request.config.getoption("--workloads") != "all"
     if case.size in (WORKLOAD, LIMITS) and fitting:
         obstacle = why_not_asked(definition, case, device)
+        obstacle = obstacle or too_long.obstacle(definition, case)
         if obstacle is not None:
             raise Skipped(obstacle)
         if device.type == "cpu":
@@ -330,6 +332,8 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
         case, device, shift=case.seed, error_maps=error_maps, cpu_seconds=limit
     )
     yield made
+    if made.took_too_long:
+        too_long.add(definition, case)
     made.release()
 
 

@@ -68,6 +68,28 @@ class Workloads:
 NO_WORKLOADS = Workloads(None, "none")
 
 
+class TooLong:
+    """Remember workloads that took too long: those of twice their bytes would as well."""
+
+    def __init__(self) -> None:
+        self._cases: dict[str, list[tuple[int, Case]]] = {}
+
+    def add(self, definition: Definition, case: Case) -> None:
+        """Remember a workload that was given up."""
+        size = tensor_bytes(definition, case)
+        self._cases.setdefault(definition.name, []).append((size, case))
+
+    def obstacle(self, definition: Definition, case: Case) -> Obstacle | None:
+        """Return why a workload is not asked: another that is smaller in all took too long."""
+        size = tensor_bytes(definition, case)
+        for least, other in self._cases.get(definition.name, ()):
+            is_larger = all(case.axes[name] >= n for name, n in other.axes.items())
+            if is_larger and size >= 2 * least:
+                what = f"{other.name}, which is smaller, took too long of the CPU"
+                return Obstacle(Kind.TOO_LONG, f"{what}: --workloads all asks for both")
+        return None
+
+
 def why_not_asked(
     definition: Definition, case: Case, device: torch.device
 ) -> Obstacle | None:

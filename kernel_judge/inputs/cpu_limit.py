@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -16,9 +16,12 @@ _AGAIN_SECONDS = 0.05
 
 
 @contextmanager
-def cpu_limit(seconds: float | None) -> Iterator[None]:
+def cpu_limit(
+    seconds: float | None, over_it: Callable[[], None] | None = None
+) -> Iterator[None]:
     """Skip the test that runs once its process has computed for so many CPU seconds.
 
+    `over_it` is called before: a check may turn the skip into a value.
     For a test's own thread; a call into torch ends before the test does, and so does an
     import: half a module would stay for all tests behind it. None is no limit.
     """
@@ -30,6 +33,8 @@ def cpu_limit(seconds: float | None) -> Iterator[None]:
         if _imports(frame):
             signal.setitimer(signal.ITIMER_PROF, _AGAIN_SECONDS)
             return
+        if over_it is not None:
+            over_it()
         reason = f"took over {seconds:g} s of the CPU: --workloads all asks for it"
         skip(Kind.TOO_LONG, reason)
 

@@ -61,6 +61,7 @@ class Trial:
         self.error_maps = error_maps
         self.shift = shift
         self.cpu_seconds = cpu_seconds
+        self.took_too_long = False
         # whether a comparison may stop at the first element that fails it
         self.brief = False
         # what each provider's backend returned, once it was asked
@@ -101,13 +102,16 @@ class Trial:
 
         That is one whose values break the definition's constraints.
         """
-        with cpu_limit(self.cpu_seconds):
+        with cpu_limit(self.cpu_seconds, self._note):
             broken = self.broken_constraints() if self.case.size in _UNCHECKED else []
             if broken and self.case.size == WORKLOAD:
                 skip(Kind.NO_CASE, f"the workload's inputs break {broken[0]}")
             if broken:
                 raise AssertionError(f"the case's inputs break {broken[0]}")
             yield
+
+    def _note(self) -> None:
+        self.took_too_long = True
 
     def broken_constraints(self) -> list[str]:
         """Return the definition's constraints that the inputs as made don't obey.

@@ -65,6 +65,19 @@ def test_it_is_red_at_the_workload_and_beyond_limits_and_green_without(dataset):
     assert "test_matches_oracle[past-limits]" in text
 
 
+def test_what_is_larger_than_what_took_too_long_is_not_asked(dataset):
+    file = dataset / f"workloads/rmsnorm/{NAME}.jsonl"
+    file.write_text("".join(_workload(f"rows {n}", n) for n in (30_000, 30_001, 60_002)))
+    options = "-k", "matches_oracle and workload", "--workload-seconds", "0.0001"
+    _, text = _run(dataset, *options)
+    skipped = [line for line in text.splitlines() if line.startswith("SKIPPED")]
+    assert any("[2]" in line and "took over 0.0001 s" in line for line in skipped)
+    why = "workload rows 30000, which is smaller, took too long of the CPU"
+    assert any("[1]" in line and why in line for line in skipped)
+    _, text = _run(dataset, *options, "--workloads", "all")
+    assert "too long" not in text
+
+
 def test_what_a_file_states_is_taken(dataset):
     import torch
 
