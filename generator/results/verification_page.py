@@ -38,10 +38,14 @@ def verification_page(table: Verification, rows: str) -> Report:
     """Return the summary of `verification_report`; `rows` is the page that has its rows."""
     whole = verification_report(table)
     runs, architectures = whole.sections[:2]
+    (places,) = architectures.tables
+    live = {row.cells[0]: row.cells[2:] for row in places.rows}
+    lines = [Row((*row.cells, *live[row.cells[0]])) for row in _counts(table)]
+    columns = (*_COUNTS.split("|"), *places.columns[2:])
     counts = Section(
         "Evidence of each op_type",
-        [Table([*_counts(table)], _COUNTS.split("|"), words=("op_type",))],
-        preface=_COUNTS_PREFACE,
+        [Table(lines, columns, words=("op_type",))],
+        preface=f"{_COUNTS_PREFACE} Last: {architectures.preface}",
     )
     exceptions = [*_exceptions(table)]
     shown = Table(exceptions, _EXCEPTIONS, words=_EXCEPTIONS)
@@ -54,7 +58,7 @@ def verification_page(table: Verification, rows: str) -> Report:
         f"{whole.preface} [{rows}]({rows}) has a row for each definition and what it was "
         "compared with, and each audit, with a search."
     )
-    return replace(whole, sections=[runs, architectures, counts, left], preface=preface)
+    return replace(whole, sections=[runs, counts, left], preface=preface)
 
 
 def _definitions(table: Verification) -> dict[str, list[str]]:

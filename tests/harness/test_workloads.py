@@ -67,7 +67,9 @@ def test_it_is_red_at_the_workload_and_beyond_limits_and_green_without(dataset):
 
 def test_what_is_larger_than_what_took_too_long_is_not_asked(dataset):
     file = dataset / f"workloads/rmsnorm/{NAME}.jsonl"
-    file.write_text("".join(_workload(f"rows {n}", n) for n in (30_000, 30_001, 60_002)))
+    file.write_text(
+        "".join(_workload(f"rows {n}", n) for n in (30_000, 30_001, 60_002))
+    )
     options = "-k", "matches_oracle and workload", "--workload-seconds", "0.0001"
     _, text = _run(dataset, *options)
     skipped = [line for line in text.splitlines() if line.startswith("SKIPPED")]

@@ -25,7 +25,7 @@ def test_the_page_of_this_dataset_is_at_most_200_lines() -> None:
 
 
 def test_each_definition_is_counted_once_by_its_best_source() -> None:
-    counts = verification_page(table(), "rows.html").sections[2].tables[0]
+    counts = verification_page(table(), "rows.html").sections[1].tables[0]
     named = {line.definition for line in table().lines}
     columns = [sum(int(row.cells[i]) for row in counts.rows) for i in range(1, 6)]
     assert columns[0] == len(named) == sum(columns[1:])
@@ -34,8 +34,8 @@ def test_each_definition_is_counted_once_by_its_best_source() -> None:
 
 def test_what_stands_out_is_everything_without_a_ground_truth() -> None:
     whole = verification_page(table(), "rows.html")
-    shown = [row.cells for row in whole.sections[3].tables[0].rows]
-    counts = whole.sections[2].tables[0].rows
+    shown = [row.cells for row in whole.sections[2].tables[0].rows]
+    counts = whole.sections[1].tables[0].rows
     alone = {row.cells[0] for row in counts if row.cells[4] != "0"}
     nothing = {row.cells[0] for row in counts if row.cells[5] != "0"}
     assert {op for op, what, _ in shown if what == "the oracle alone"} == alone

@@ -67,7 +67,7 @@ def far_apart(definition: Definition, usual: list[Case]) -> list[Case]:
         # what a token's weights are multiplied by, where a factor is an input
         factor = 16.0 * ("routed_scaling_factor" in definition.interface.inputs)
         exponents = [
-            dict(zip(scales, (19.0, -14.0, -14.0 - factor), strict=True))
+            dict(zip(scales, (21.0, -14.0, -14.0 - factor), strict=True))
             | {"routed_scaling_factor": factor},
             dict(zip(scales, (-14.0, 9.0, 10.0 + factor), strict=True))
             | {"routed_scaling_factor": -factor},
@@ -96,7 +96,11 @@ def _far_codes(definition: Definition, few: Case) -> list[Case]:
     """Return the cases of subnormal and of saturated codes, if they are of 8 bits."""
     codes = dict.fromkeys(("hidden_states", "gemm1_weights", "gemm2_weights"), 1)
     if weights_of(definition) == "fp8-block":
-        return far_codes(few, **codes, **{f"{name}_scale": -1 for name in codes})
+        scales = {f"{name}_scale": -1 for name in codes}
+        smallest, saturated = far_codes(few, **codes, **scales)
+        # what is clipped is less than the scales expect
+        moved = {**saturated.moved, "gemm2_weights_scale": -1.0}
+        return [smallest, with_factors(few, saturated.name, **moved)]
     if weights_of(definition) == "fp8-per-tensor":
         first = ("output1_scales_scalar", "output1_scales_gate_scalar")
         scalars = {**dict.fromkeys(first, -2), "output2_scales_scalar": -1}

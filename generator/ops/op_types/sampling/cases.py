@@ -212,6 +212,8 @@ _MIN_P: dict[str, tuple[str, int, _Rows]] = {
     # rounded to bfloat16 all of these tie, and the limit is the first one
     "near-ties": ("small", 8, (("near", 0, 1.0 - 7.5 * 2.0**-19, 4),)),
     "keeps-all": ("small", 6, (("steps", 0, 0.0, 4),)),
+    # fewer rows than tokens that are kept, all as probable: those behind the third are missed
+    "keeps-more-than-rows": ("small", 6, (("even", 0, 0.0, 3),)),
     "zero-probability": (
         "small",
         8,
