@@ -26,6 +26,9 @@ _SPREADS = 3.0
 _NOISE = 0.2
 # what the clock tells apart
 _LEAST_MS = 2e-3
+# launches of a reference that the clock hides while it holds the device, if the host is
+# quick enough: beside a latency that can't be told apart they are most of its figure
+_HIDDEN_MS = 0.4
 _MOST_BYTES = 64 << 20
 Key = tuple[str, str, str, str]
 """Definition, hardware, solution, and the workload's uuid."""
@@ -110,7 +113,9 @@ def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
     """Return how a trace's `performance` contradicts a fresh measurement, or nothing.
 
     A latency is contradicted that lies below the measured one by more than three times
-    its spread and 5 %, a speedup, stated or that of both latencies, likewise above it. A
+    its spread and 5 %, a speedup, stated or that of both latencies, likewise above it.
+    Where the measured latency can't be told apart, the reference may have taken 0.4 ms
+    more: what it launches while the clock holds the device counts or not by the host. A
     claim that is too modest stands. The spread is the measured one: what a trace says of
     its own allows it nothing.
     """
@@ -128,7 +133,10 @@ def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
         return ""
     speedup = max(stated or 0.0, reference / latency if reference and latency else 0.0)
     share = allowed / fresh.latency
-    if speedup > fresh.speedup * (1.0 + share):
+    most = fresh.speedup * (1.0 + share)
+    if latency and noise(fresh):
+        most = max(most, (fresh.speedup * fresh.latency + _HIDDEN_MS) / latency)
+    if speedup > most:
         return (
             f"it claims a speedup of {speedup:.2f}, measured are "
             f"{fresh.speedup:.2f} ± {fresh.speedup * share:.2f}"

@@ -120,10 +120,8 @@ def contradicted(
     """
     from generator.evaluation.against import contradiction, noise
 
-    evaluation, workload = _object(trace, "evaluation"), _object(trace, "workload")
+    evaluation, time = _object(trace, "evaluation"), _time_of(trace, definition, fresh)
     hardware = _object(evaluation, "environment").get("hardware")
-    about = (hardware, trace.get("solution"), workload.get("uuid"))
-    time = fresh.get((definition, *map(str, about)))  # type: ignore[arg-type]
     performance = _object(evaluation, "performance")
     if claim.found != PASSED or not performance:
         return claim
@@ -134,6 +132,36 @@ def contradicted(
     if why and (rough := noise(time)):
         return replace(claim, found=NO_TIMES, why=f"({rough})")
     return replace(claim, found=OTHER_TIMES, why=why) if why else claim
+
+
+def _time_of(
+    trace: dict[str, Any], definition: str, fresh: Mapping[Key, Time]
+) -> Time | None:
+    evaluation, workload = _object(trace, "evaluation"), _object(trace, "workload")
+    hardware = _object(evaluation, "environment").get("hardware")
+    about = (hardware, trace.get("solution"), workload.get("uuid"))
+    return fresh.get((definition, *map(str, about)))  # type: ignore[arg-type]
+
+
+def without_any_time(
+    claims: Sequence[TraceClaim], noises: Mapping[int, str]
+) -> list[TraceClaim]:
+    """Return the claims; where all of a solution are rough, nothing is known of its times.
+
+    `noises` has by the place of each measured claim why it is too noisy to tell, or
+    nothing. Beside one that stands and is not, a claim within the noise stands: nobody
+    gains by it what the others do not show.
+    """
+    clear = {
+        claims[n].solution
+        for n, why in noises.items()
+        if not why and claims[n].found == PASSED
+    }
+    held = list(claims)
+    for n, why in noises.items():
+        if why and held[n].found == PASSED and held[n].solution not in clear:
+            held[n] = replace(held[n], found=NO_TIMES, why=f"({why})")
+    return held
 
 
 def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
@@ -165,7 +193,7 @@ def evaluate_change(
     The files of refused cases go to a folder of `keep_failures`, if it is given.
     """
     # imported here: most reviews execute nothing, and this takes 100 ms
-    from generator.evaluation.against import times_in
+    from generator.evaluation.against import noise, times_in
     from generator.evaluation.environment import environment, now
     from generator.evaluation.evaluate import EvaluationRequest, evaluate
     from generator.evaluation.traces import trace_files
@@ -203,10 +231,16 @@ def evaluate_change(
         if device == "cuda":
             made = trace_files(found, environment(device), now())
             fresh = times_in((p, d) for p, d in made.items() if p.endswith(".jsonl"))
+        held: list[TraceClaim] = []
+        noises: dict[int, str] = {}
         for change, file, line, trace in traces:
             whom = (change.name, str(trace.get("solution")))
             one = _claim(file, line, trace, by_name.get(whom))
-            claims.append(contradicted(one, trace, change.name, fresh))
+            time = _time_of(trace, change.name, fresh)
+            if time and _object(_object(trace, "evaluation"), "performance"):
+                noises[len(held)] = noise(time)
+            held.append(contradicted(one, trace, change.name, fresh))
+        claims += without_any_time(held, noises)
         brings |= bool(traces)
     return EvaluatedChange(device, verdicts, claims) if brings else None
 

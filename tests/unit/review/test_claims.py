@@ -14,6 +14,7 @@ from generator.review.solutions import (
     EvaluatedChange,
     TraceClaim,
     contradicted,
+    without_any_time,
 )
 
 KEY = ("d", "a GPU", "s", "one")
@@ -57,6 +58,46 @@ def test_a_noisy_measurement_calls_no_claim_false(claimed: float, time: Time) ->
     assert "RIGHT, TIMES UNKNOWN (measured are" in line
     # what it does not contradict stands
     assert contradicted(CLAIM, trace(time.latency), "d", {KEY: time}) == CLAIM
+
+
+@pytest.mark.parametrize(
+    ("claimed", "speedup", "time", "stands"),
+    [
+        # an H100's norm of one token: its reference took 0.111 ms, then 0.036 ms
+        (0.0045, 24.50, Time(0.0031, 0.0008, 11.73), True),
+        (0.0044, 31.83, Time(0.0035, 0.0007, 11.09), True),
+        (0.0044, 120.0, Time(0.0035, 0.0007, 11.09), False),
+        # and of 8,192 tokens: 0.790 ms
+        (0.0714, 11.08, Time(0.0716, 0.0016, 11.04), True),
+        (0.0714, 15.60, Time(0.0716, 0.0016, 11.04), False),
+    ],
+)
+def test_a_reference_of_a_short_call_may_have_taken_its_launches(
+    claimed: float, speedup: float, time: Time, stands: bool
+) -> None:
+    of = trace(claimed)
+    of["evaluation"]["performance"]["speedup_factor"] = speedup
+    found = contradicted(CLAIM, of, "d", {KEY: time})
+    assert (found == CLAIM) == stands
+
+
+def test_claims_that_are_all_too_short_to_tell_are_unknown() -> None:
+    other = replace(CLAIM, line=4)
+    (one,) = without_any_time([CLAIM], {0: "rough"})
+    assert (one.found, one.why) == (NO_TIMES, "(rough)")
+    # beside one that the clock can tell, what is within the noise stands
+    both = [CLAIM, other]
+    assert without_any_time(both, {0: "rough", 1: ""}) == both
+    # beside one of another solution, one that was not measured, one that is false, not
+    for beside, noises in (
+        (replace(other, solution="t"), {0: "rough", 1: ""}),
+        (other, {0: "rough"}),
+        (replace(other, found=OTHER_TIMES), {0: "rough", 1: ""}),
+    ):
+        first, second = without_any_time([CLAIM, beside], noises)
+        assert (first.found, second) == (NO_TIMES, beside)
+    bad = replace(CLAIM, found=OTHER_TIMES, why="x")
+    assert without_any_time([bad], {0: "rough"}) == [bad]
 
 
 def test_a_time_of_other_hardware_is_not_compared() -> None:
