@@ -55,6 +55,7 @@ class Config:
         self.options |= {f"--{name}": value for name, value in options.items()}
         self.strict = strict
         self.lines, self.registered, self.deselected = [], [], []
+        self.stash = pytest.Stash()
         self.pluginmanager = SimpleNamespace(
             register=lambda value, name: self.registered.append((name, value))
         )
