@@ -229,7 +229,8 @@ AFTER_THE_ANSWER = (
             "threading.Thread(target=forks, daemon=True).start()\n"
             "out.copy_(norm(x, weight))"
         ),
-        (PASSED,),
+        # a child that is born as its parent is stopped may be seen running
+        (PASSED, HACK),
         "harmless: " + _STOPPED,
         True,
     ),
