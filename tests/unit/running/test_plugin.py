@@ -32,6 +32,7 @@ from tests.builders import (
     trial_of,
 )
 from tests.unit.running.reports import ended, report
+from tests.unit.running.stand_ins import Config, Metafunc
 
 CUDA = torch.device("cuda:0")
 ABSENT = Obstacle(Kind.NOT_INSTALLED, "not installed")
@@ -45,33 +46,6 @@ ORACLE = {
     "verdict": "PASSED",
     "nmse": 1e-6,
 }
-
-
-class Config:
-    """Stand in for pytest's config: options, and what was registered."""
-
-    def __init__(self, strict=False, **options):
-        self.options = {"--device": "cpu", "--sizes": None, "--definition": []}
-        self.options |= {f"--{name}": value for name, value in options.items()}
-        self.strict = strict
-        self.lines, self.registered, self.deselected = [], [], []
-        self.stash = pytest.Stash()
-        self.pluginmanager = SimpleNamespace(
-            register=lambda value, name: self.registered.append((name, value))
-        )
-        self.hook = SimpleNamespace(
-            pytest_deselected=lambda items: self.deselected.extend(items)
-        )
-
-    def getoption(self, name, default=None):
-        return self.options.get(name, default)
-
-    def getini(self, name):
-        assert name == "strict"
-        return self.strict
-
-    def addinivalue_line(self, name, line):
-        self.lines.append((name, line))
 
 
 @pytest.fixture
@@ -99,33 +73,6 @@ def end(counted, found):
 def norm_class(**changes):
     name = "rmsnorm_h128"
     return class_of(rmsnorm, known(name), run_of(loaded(name).reference), **changes)
-
-
-class Metafunc:
-    """Stand in for pytest's metafunc: remember how a test was spread."""
-
-    def __init__(self, cls, function, config=None, fixtures=("trial",)):
-        self.cls, self.config = cls, config or Config()
-        self.function = SimpleNamespace(__name__=function)
-        self.fixturenames = [*fixtures, "record_property"]
-        self.params = None
-
-    def parametrize(self, names, params, **options):
-        assert options["scope"] == "class"
-        self.names, self.params = names, params
-
-    def spread(self):
-        plugin.pytest_generate_tests(self)
-        return [param.id for param in self.params]
-
-    def reasons(self):
-        """Return the names of marks, and why what can't run can't."""
-        found = []
-        for param in self.params:
-            found += [mark.name for mark in param.marks]
-            if isinstance(param.values[0], Obstacle):
-                found.append(str(param.values[0]))
-        return found
 
 
 def test_configure_declares_the_marker_and_counts_comparisons():
