@@ -48,10 +48,10 @@ def adapted(
 ) -> Callable[..., Any]:
     """Return a kernel that returns the outputs alone, and fills inputs in place.
 
-    An output that lies in an input, as of a fused addition and norm, is copied, and that
-    input is as it was again: the definition has both apart. So is an input to which it
-    writes what is no output here. An output that the kernel does not give is zeros, which
-    nothing is held to.
+    An output that the kernel writes into an input, as a fused addition and norm does, is
+    copied and the input restored, since the definition has both as separate tensors.
+    Other inputs that the kernel writes to are restored as well. An output that the kernel
+    does not return is filled with zeros and not compared.
     """
     definition, _ = load_file(root, file)
     assert definition is not None
