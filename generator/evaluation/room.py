@@ -8,7 +8,6 @@ once more, while nobody else uses the GPU.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import torch
@@ -17,6 +16,7 @@ from generator.evaluation.verdict import OUT_OF_MEMORY, Refused
 from generator.running.free_memory import available_bytes, is_exhaustion
 from kernel_judge.comparison.compare import Comparison, compare
 from kernel_judge.comparison.tolerance import Tolerance
+from kernel_judge.inputs.memory import give_back
 
 _CPU = torch.device("cpu")
 # bytes that a comparison takes of a GPU for each element of the two tensors
@@ -76,11 +76,3 @@ def is_short(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
-
-
-def give_back(device: torch.device) -> None:
-    """Give back what torch keeps of a GPU's memory for this process alone."""
-    if device.type == "cuda":
-        # a context that a kernel has broken gives it back at its end
-        with suppress(RuntimeError):
-            torch.cuda.empty_cache()

@@ -29,7 +29,7 @@ from generator.evaluation.failures import Failures
 from generator.evaluation.judge import Judge
 from generator.evaluation.memory import MemoryOfCalls, rival_sessions
 from generator.evaluation.missing import missing
-from generator.evaluation.room import alone_if_short, give_back, is_short
+from generator.evaluation.room import alone_if_short, is_short
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
 from generator.evaluation.session import Allowed, Session
@@ -55,6 +55,7 @@ from generator.ops.registry import op_folder, op_packages
 from generator.problems.messages import one_line
 from generator.rules.load import load_file
 from generator.rules.subjects import declared_definition
+from kernel_judge.inputs.memory import give_back
 
 _REFERENCE_SECONDS = 600.0
 _CALLS_OF_A_RELATION = 4

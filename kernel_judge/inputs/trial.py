@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from kernel_judge.constraints import Unsupported, evaluate
 from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs.cpu_limit import cpu_limit
 from kernel_judge.inputs.lazy_weights import Tiled, fresh, lazy
+from kernel_judge.inputs.memory import give_back
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.views import can_be_wider, is_poison_around, view_of_wider
 from kernel_judge.obstacle import Kind
@@ -68,17 +69,11 @@ class Trial:
         self.answers: dict[tuple[str, str], tuple[Any, ...]] = {}
 
     def release(self) -> None:
-        """Drop all tensors, and give a GPU's memory back; the trial can be used again.
-
-        Other workers of the GPU can't have what PyTorch keeps for this process.
-        """
+        """Drop all tensors, and give a GPU's memory back; the trial can be used again."""
         for name in [n for n in vars(self) if hasattr(type(self), n)]:
             delattr(self, name)
         self.answers.clear()
-        if self.device.type == "cuda":
-            # a context that a kernel has broken gives it back at its end
-            with suppress(RuntimeError):
-                torch.cuda.empty_cache()
+        give_back(self.device)
 
     @cached_property
     def inputs(self) -> Inputs:
