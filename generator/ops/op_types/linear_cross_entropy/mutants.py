@@ -16,34 +16,13 @@ from generator.ops.mutants import (
     on_outputs,
     with_output,
 )
+from generator.ops.op_types.cross_entropy.mutants import of_labels
 from kernel_judge.definition import Definition
 
 
 def of_inputs(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of labels, rows and weights."""
-    size = definition.axes["vocab_size"]
-
-    def moved(by: int) -> Change:
-        def change(inputs: Inputs) -> dict[str, torch.Tensor]:
-            labels = inputs["labels"]
-            return {"labels": torch.where(labels < 0, labels, (labels + by) % size)}
-
-        return change
-
     changes: dict[str, Change] = {
-        "label one further": moved(1),
-        "label one before": moved(-1),
-        "label of the token before": lambda i: {"labels": i["labels"].roll(1)},
-        "ignored label taken as token 0": lambda i: {
-            "labels": i["labels"].clamp_min(0)
-        },
-        "token 0 ignored": lambda i: {
-            "labels": i["labels"].masked_fill(i["labels"] == 0, -100)
-        },
-        "last token ignored": lambda i: {
-            "labels": i["labels"].masked_fill(i["labels"] == size - 1, -100)
-        },
-        "all labels ignored": lambda i: {"labels": torch.full_like(i["labels"], -100)},
         "last column missing": lambda i: {
             "weight": i["weight"].index_fill(
                 1, torch.tensor([-1], device=i["weight"].device), 0.0
@@ -58,9 +37,8 @@ def of_inputs(definition: Definition) -> tuple[DomainMutant, ...]:
         },
         "hidden states doubled": lambda i: {"hidden_states": 2.0 * i["hidden_states"]},
     }
-    return tuple(
-        on_inputs(definition, name, change) for name, change in changes.items()
-    )
+    others = (on_inputs(definition, *item) for item in changes.items())
+    return (*of_labels(definition), *others)
 
 
 def of_losses(definition: Definition) -> tuple[DomainMutant, ...]:
