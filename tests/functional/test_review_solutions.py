@@ -234,8 +234,8 @@ def test_with_a_gpu_claimed_times_are_measured_again(
     (claim,) = found.claims
     assert claim.is_false == is_false
     assert (made.decision is Decision.CHANGES) == is_false
-    # nothing is left where it was measured on the hardware that it names, and there alone
-    is_open = hardware == "another GPU"
+    # nothing is left where it was measured on the hardware that it names, and clearly
+    is_open = hardware == "another GPU" or spread > 0.1
     asked_for = Decision.CHANGES if is_false else Decision.GPU
     assert asked_by_run(made) == ([asked_for] if is_false or is_open else [])
     assert ("it claims 1.0000 ms" in str(claim)) == is_false
