@@ -50,6 +50,7 @@ def compare(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[Difference
         ("reference", not same, lines),
         ("tolerances", True, _tolerances(old, new)),
         ("constants", True, _constants(old, new)),
+        ("order", True, _order(old, new)),
         ("tags", from_tags(old) != from_tags(new), _listed(old.tags, new.tags)),
         ("texts", False, _texts(old, new)),
     )
@@ -113,15 +114,24 @@ def _described(d: LoadedDefinition) -> list[str]:
 
 def _constants(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     """Yield constants that kernels will be called with, where they are others now."""
-    before = constants_of(old)
-    for name, now in constants_of(new).items():
-        was = before.get(name)
-        if was is None or was.value != now.value:
-            shown = "" if was is None else f"{was.value!r} ({was.source})"
+    before, after = constants_of(old), constants_of(new)
+    for name in dict.fromkeys([*before, *after]):
+        was, now = before.get(name), after.get(name)
+        if was is None or now is None or was.value != now.value:
+            shown = [f"{c.value!r} ({c.source})" if c else "none" for c in (now, was)]
             yield one_line(
-                f"kernels are called with {name} = {now.value!r} ({now.source}), "
-                f"which was {shown or 'none'}"
+                f"kernels are called with {name} = {shown[0]}, which was {shown[1]}"
             )
+
+
+def _order(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
+    """Yield where axes or constraints are the same ones, and a run's basis is another."""
+    for what, was, now in (
+        ("axes", list(old.axes), list(new.axes)),
+        ("constraints", old.constraints, new.constraints),
+    ):
+        if was != now and set(was) == set(now):
+            yield f"the {what} are in another order, or one is there twice"
 
 
 def constants_of(definition: LoadedDefinition) -> Mapping[str, Constant]:

@@ -22,6 +22,7 @@ from generator.review.change import Change
 from generator.review.context import ReviewContext
 from generator.review.workload_origin import RANDOM, origin_of
 from generator.rules.basis import basis_of
+from generator.rules.figures import says_something
 from generator.rules.unproven import never, why_unproven
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
@@ -58,8 +59,10 @@ def _tags(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointF
     if strange:
         seen = f"no figures of {some(strange, 3)} are known here: compare config.json"
         return PointFinding(UNKNOWN, seen)
-    tags = plural(len(new.tags), "tag")
-    return PointFinding(YES, f"{tags}, and no rule on tags or constants objects")
+    if alone := [quote(name) for name in models if not says_something(name, new)]:
+        return PointFinding(UNKNOWN, f"no figure of {some(alone, 3)} is of this one")
+    seen = f"{plural(len(new.tags), 'tag')}, and no rule on tags or constants objects"
+    return PointFinding(YES, seen)
 
 
 def _test(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:

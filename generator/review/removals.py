@@ -14,11 +14,8 @@ from generator.dataset.changes import UNRECORDED, owner_of
 from generator.dataset.json_file import read_json, read_json_lines
 from generator.dataset.paths import (
     AUDIT,
-    CHECKERS_KEPT,
-    CONDITIONS_KEPT,
     NOT_OF_RUNS,
     VERIFICATION,
-    WAIVERS,
 )
 from generator.problems import Failure, Problem
 from generator.problems.messages import one_line, plural, quote, some
@@ -33,7 +30,7 @@ from generator.review.findings import (
     WEAKER,
 )
 from generator.review.sources import Sources
-from generator.review.treatment import BLOBS, EVIDENCE, TRACES
+from generator.review.treatment import BLOBS, EVIDENCE, LICENCES, TRACES
 from generator.rules.basis import basis_of, basis_of_bytes
 
 _About = tuple[object, str, str, str]
@@ -41,6 +38,8 @@ _About = tuple[object, str, str, str]
 
 _BAD = ("FAILED", "ERROR")
 _MAX_BYTES = 16 * 1024 * 1024
+# of the others each entry counts, in whichever file
+_WHOLE = tuple(path for path in NOT_OF_RUNS if path != AUDIT)
 _KINDS: Mapping[str, Collection[str]] = {
     "removal": (REMOVED.id, REWRITTEN.id),
     "weaker": (WEAKER.id,),
@@ -102,12 +101,9 @@ def removals(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
         yield from _evidence(sources, standing)
         yield from _foretold(sources)
         yield from _audits(sources, standing)
-    if WAIVERS in sources.sides.changed and WAIVERS in sources.sides.head:
-        message = "It says what may be slower than before."
-        yield CLAIM.problem(WAIVERS, message, fix="Read the reasons; a person decides.")
-    for path, what in ((CHECKERS_KEPT, "checkers"), (CONDITIONS_KEPT, "conditions")):
+    for path in _WHOLE:
         if path in sources.sides.changed and path in sources.sides.head:
-            yield CLAIM.problem(path, f"It says other things of {what}.")
+            yield CLAIM.problem(path, "It says other things than before.")
     if UNRECORDED in sources.sides.changed and UNRECORDED in sources.sides.head:
         yield from _unrecorded(sources)
 
@@ -123,9 +119,11 @@ def _moved(changes: Sequence[Change]) -> dict[Key, Key]:
 
 
 def _values(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
-    """Yield blobs with other content under their names, and traces that are gone."""
+    """Yield files with other content under their names, and traces that are gone."""
     sides, moved = sources.sides, _moved(changes)
     for path, treatment in sides.treatments.items():
+        if treatment is LICENCES and path in sides.base and path in sides.head:
+            yield REWRITTEN.problem(path, "It says otherwise what others may do.")
         owner = owner_of(path)
         if owner is None or path not in sides.base:
             continue
@@ -169,10 +167,7 @@ def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
             is_there |= _renamed(path, key, moved[key]) in sides.head
             if is_there or (sides.base[path].oid, other) in new:
                 continue
-        if path.startswith(f"{VERIFICATION}/") and (
-            path not in (CHECKERS_KEPT, CONDITIONS_KEPT)
-        ):
-            # what counts are its entries, in whichever file
+        if path.startswith(f"{VERIFICATION}/") and path not in _WHOLE:
             continue
         name = treatment.name.removesuffix("s")
         yield REMOVED.problem(path, f"The file is gone ({name}).")
@@ -274,6 +269,10 @@ def _foretold(sources: Sources) -> Iterator[Problem]:
         entries = [(run.key, *item) for run in runs for item in run.definitions.items()]
         other = [entry for entry in entries if entry not in known]
         texts = _texts(sources, {name for _, name, _ in other})
+        if any(not run.definitions for run in runs):
+            yield CLAIM.problem(
+                path, "It has a run on a machine, and of no definition."
+            )
         names = [quote(name) for _, name, of in other if of.sha256 not in texts]
         if names:
             shown = some(list(dict.fromkeys(names)), 5)

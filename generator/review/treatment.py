@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from generator.dataset.changes import UNRECORDED, PathClass, class_of, owner_of
+from generator.dataset.paths import is_portable
 from generator.review.settings import SETTINGS
 from generator.review.tree import Tree, TreeEntry
 from generator.rules.accepted import ACCEPTED
@@ -99,7 +100,10 @@ UNKNOWN = Treatment(
     "no command of this version reads it; another program might",
 )
 LICENCES = Treatment(
-    "licences", "that no command reads or runs them", "what they say", is_kept=True
+    "licences",
+    "that those there are what they were",
+    "what new ones say",
+    is_kept=True,
 )
 OUTSIDE = Treatment(
     "outside of the dataset",
@@ -273,7 +277,7 @@ def _by_path(path: str) -> Treatment:
     if kind is PathClass.DATA:
         # readers skip what begins with a dot, and letters of other scripts look alike
         is_hidden = any(part.startswith(".") for part in path.split("/"))
-        if is_hidden or not _PLAIN.fullmatch(path):
+        if is_hidden or not _PLAIN.fullmatch(path) or not _is_portable(path):
             return UNKNOWN
         owner = owner_of(path)
         if owner is None:
@@ -295,9 +299,13 @@ def _by_path(path: str) -> Treatment:
     for pattern, found in _CODE:
         if re.fullmatch(pattern, path, re.IGNORECASE):
             return found
-    if kind is PathClass.UNKNOWN and _DOCUMENT.fullmatch(path):
+    if kind is PathClass.UNKNOWN and _DOCUMENT.fullmatch(path) and _is_portable(path):
         return DOCUMENTS
     return OTHER if kind is PathClass.RUNS else UNKNOWN
+
+
+def _is_portable(path: str) -> bool:
+    return all(map(is_portable, path.split("/")))
 
 
 def is_compared(path: str) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.model_figures import model_figures
 from generator.ops.registry import op_specs
+from generator.ops.serving import spec_of
 from generator.ops.spec import Figure
 from generator.problems import Problem, error
 from generator.problems.messages import one_line, quote
+from generator.rules.constants import values_by_tags
 
 MODEL_FIGURES = error("""model-figures: A const axis is not what the published config of
     the tagged model says.
@@ -60,6 +63,20 @@ def check(
                 message = f"The axis {quote(axis)} is {axes[axis]}; "
                 message += f"{one_line(model, 100)} says {said}."
                 yield rule.at(message, "axes", axis, "value")
+
+
+def says_something(model: str, definition: LoadedDefinition) -> bool:
+    """Return whether a figure of a known model is compared with a definition."""
+    spec, figures = spec_of(definition), model_figures()[model]
+    if spec is None:
+        return False
+    axes = (
+        spec.figures[axis] for axis in spec.figures if axis in definition.const_axes
+    )
+    if any(_wholes(figure, figures) for figure in axes):
+        return True
+    alone = replace(definition, tags=(f"model:{model}",))
+    return any(values_by_tags(alone, spec).values())
 
 
 def _wholes(figure: Figure, figures: Mapping[str, Any]) -> set[int]:

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from generator.dataset.changes import UNRECORDED
-from generator.dataset.paths import CHECKERS_KEPT, WAIVERS
+from generator.dataset.paths import (
+    AUDIT,
+    CHECKERS_KEPT,
+    CONDITIONS_KEPT,
+    LIMITS_KEPT,
+    WAIVERS,
+)
 from generator.review.audit.changes import (
     FIRST,
     RECORDING,
@@ -34,6 +40,7 @@ from generator.review.findings import CLAIM, REMOVED, UNKNOWN_PATH
 from generator.review.points import AT_WORKLOADS
 from generator.review.review import NOT_RUN, ReviewRequest
 
+_NEXT_DAY = "verification/2026-01-02_audit.json"
 _NOTHING_SURVIVED = {
     "counts": {"caught": 41, "equivalent": 2, "survived": 0, "timed out": 0},
     "survivors": [],
@@ -120,6 +127,34 @@ def of_claims() -> Iterator[PullRequest]:
         adding(WAIVERS, '{"format": 1, "waivers": []}'),
         CLAIM.id,
     )
+    yield PullRequest(
+        "claim: what conditions kernels hold under",
+        adding(CONDITIONS_KEPT, '{"format": 1, "definitions": {}}'),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: which defects of limits are caught",
+        lambda files, made: files.update({LIMITS_KEPT: files[AUDIT]}),
+        CLAIM.id,
+    )
+    yield PullRequest(
+        "claim: a run on a GPU, of no definition",
+        lambda files, made: files.update({_NEXT_DAY: evidence(files, made)}),
+        CLAIM.id,
+    )
+    for what, edit in {
+        "a file of evidence": editing(EVIDENCE, _noted),
+        "a run": editing(EVIDENCE, lambda value: _noted(value["runs"][0])),
+        "a result": runs(lambda found, made: _noted(found[made.first])),
+        "a source": runs(
+            lambda found, made: _noted(found[made.first]["sources"]["flashinfer"])
+        ),
+        "the audit": editing(AUDIT, _noted),
+        "an audit": audits(lambda found, made: _noted(found[made.first])),
+    }.items():
+        yield PullRequest(
+            f"claim: a note in {what}, which no reader reads", edit, UNKNOWN_PATH.id
+        )
     for name, change in {
         "smaller errors": runs(_smaller_errors),
         "more cases": runs(
@@ -198,12 +233,16 @@ def of_claims() -> Iterator[PullRequest]:
     )
 
 
+def _noted(value: dict[str, Any]) -> None:
+    value["note"] = "All of it agreed on every GPU."
+
+
 def _foretold(found: dict[str, Any], made: AuditedDataset) -> None:
     found[made.first] = {**found[made.first], "sha256": "ab" * 32}
 
 
 def _of_the_new_text(files: Files, made: AuditedDataset) -> None:
-    path = "verification/2026-01-02_audit.json"
+    path = _NEXT_DAY
     files[path] = evidence(files, made, made.first)
 
 
@@ -216,12 +255,12 @@ def _copied_evidence(files: Files, made: AuditedDataset) -> None:
     value = json.loads(evidence(files, made, made.first))
     entries = value["runs"][0]["definitions"]
     value["runs"][0]["definitions"] = {made.third: entries[made.first]}
-    files["verification/2026-01-02_audit.json"] = json.dumps(value).encode()
+    files[_NEXT_DAY] = json.dumps(value).encode()
 
 
 def _evidence_of(**machine: str) -> Change:
     def change(files: Files, made: AuditedDataset) -> None:
-        path = "verification/2026-01-02_audit.json"
+        path = _NEXT_DAY
         files[path] = evidence(files, made, made.third, **machine)
 
     return change
@@ -232,6 +271,6 @@ def _sources_of(source: str, *, verdict: str = "PASSED", cases: int = 5) -> Chan
         value = json.loads(evidence(files, made, made.third))
         entries = value["runs"][0]["definitions"][made.third]
         entries["sources"] = {source: {"verdict": verdict, "cases": cases}}
-        files["verification/2026-01-02_audit.json"] = json.dumps(value).encode()
+        files[_NEXT_DAY] = json.dumps(value).encode()
 
     return change

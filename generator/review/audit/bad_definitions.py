@@ -82,6 +82,27 @@ def of_definitions() -> Iterator[PullRequest]:
         "agreed",
     )
     yield PullRequest(
+        "definition: a constraint twice",
+        together(
+            editing(
+                FIRST, lambda value: value["constraints"].extend(value["constraints"])
+            ),
+            render,
+        ),
+        "agreed",
+        before=with_evidence_after(editing(FIRST, _constrained)),
+    )
+    yield PullRequest(
+        "definition: its axes in another order",
+        together(editing(FIRST, _axes_reversed), render),
+        "agreed",
+    )
+    yield PullRequest(
+        "definition: a description of 30,000 characters",
+        editing(FIRST, lambda value: value.update(description="x" * 30_000)),
+        NEW_ERROR,
+    )
+    yield PullRequest(
         "definition: an output of a coarser dtype",
         together(editing(FIRST, _coarser), render),
         "agreed",
@@ -206,6 +227,10 @@ def _counts_lines(files: Files, made: AuditedDataset) -> None:
 def _constrained(value: dict[str, Any]) -> None:
     axis = next(n for n, a in value["axes"].items() if a["type"] == "var")
     value["constraints"] = [*value.get("constraints", []), f"{axis} >= 1"]
+
+
+def _axes_reversed(value: dict[str, Any]) -> None:
+    value["axes"] = dict(reversed(value["axes"].items()))
 
 
 def _drawn_from_elsewhere(value: dict[str, Any]) -> None:

@@ -54,7 +54,6 @@ def good() -> Iterator[PullRequest]:
     yield from _accepted()
     for path in ("NOTICE", "CHANGELOG.md", "docs/notes.md", "docs/images/x.png"):
         yield PullRequest(f"document: {path}", adding(path, b"A note."))
-    yield PullRequest("document: the licence", adding("LICENSE", b"Another licence.\n"))
 
 
 def _of_definitions() -> Iterator[PullRequest]:
@@ -216,6 +215,11 @@ def _accepted() -> Iterator[PullRequest]:
         "accepted: an entry of the evidence is gone",
         runs(lambda found, made: found.pop(made.first)),
         asked=taking(EVIDENCE),
+    )
+    yield PullRequest(
+        "accepted: another licence",
+        adding("LICENSE", b"Another licence.\n"),
+        asked=taking("LICENSE"),
     )
     yield PullRequest(
         "accepted: the audit is gone", removing(AUDIT), asked=taking(AUDIT)

@@ -60,7 +60,9 @@ def test_each_format_has_the_verdict_and_the_files(
         text = _plain("".join(shown(review, form)), form)
         assert review.decision.value.lower() in text.lower(), form
         for file in list(files)[:5]:
-            assert _plain(ascii(file)[1:-1], "") in text, (form, file)
+            # letters of other scripts are shown, what no reader sees is escaped
+            names = (_plain(ascii(file)[1:-1], ""), file)
+            assert any(name in text for name in names), (form, file)
 
 
 def _plain(text: str, form: str) -> str:
