@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -124,6 +124,11 @@ def check(
     schema = load_schema(kind)
     found = (problem for error in errors for problem in _explain(value, schema, *error))
     return limited(found, file, line)
+
+
+def foremost(problems: Sequence[Problem]) -> Problem:
+    """Return the first Problem; before all one of the format, which explains the others."""
+    return next((p for p in problems if p.pointer == "/format"), problems[0])
 
 
 def _at_new_places(

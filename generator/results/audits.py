@@ -17,7 +17,7 @@ from typing import Any
 from generator.dataset.file_reading import is_absent
 from generator.dataset.json_file import MAX_BYTES
 from generator.dataset.paths import AUDIT
-from generator.dataset.schema import read_checked
+from generator.dataset.schema import foremost, read_checked
 from generator.problems import Failure, pointer
 from generator.problems.messages import one_line
 
@@ -94,7 +94,8 @@ def read_audits(root: Path, path: str = AUDIT) -> dict[str, Audited] | None:
         return None
     read = read_checked(root, path, "audit")
     if read.problems:
-        raise BrokenAudit(read.problems[0].pointer, read.problems[0].message, path)
+        first = foremost(read.problems)
+        raise BrokenAudit(first.pointer, first.message, path)
     for name, value in read.value["definitions"].items():
         listed, survived = len(value["survivors"]), value["counts"][SURVIVED]
         if listed > survived:

@@ -18,7 +18,7 @@ from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent
 from generator.dataset.lock import locked
 from generator.dataset.paths import VERIFICATION, evidence_files
-from generator.dataset.schema import read_checked
+from generator.dataset.schema import foremost, read_checked
 from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.reports.json import plain
@@ -184,7 +184,7 @@ def read_evidence(root: Path, file: str) -> list[Run]:
     """
     read = read_checked(root, file, "evidence")
     if read.problems:
-        found = read.problems[0]
+        found = foremost(read.problems)
         text = one_line(f"{found.pointer}: {found.message}".removeprefix(": "), 200)
         raise Failure(f"{file} is no evidence of trace-dataset verify ({text})")
     return [_run(value) for value in read.value["runs"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def test_each_format_has_the_verdict_and_the_files(
         assert review.decision.value.lower() in text.lower(), form
         for file in list(files)[:5]:
             # letters of other scripts are shown, what no reader sees is escaped
-            names = (_plain(ascii(file)[1:-1], ""), file)
+            names = (_plain(ascii(file)[1:-1], ""), json.dumps(file)[1:-1], file)
             assert any(name in text for name in names), (form, file)
 
 
