@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -103,13 +103,6 @@ def nmse(actual: Tensor, expected: Tensor) -> float:
     return error / scale if scale else (0.0 if error == 0 else math.inf)
 
 
-def median_row(actual: Tensor, expected: Tensor) -> float:
-    """Return the median over rows of a row's NMSE."""
-    a, e = actual.double(), expected.double()
-    errors = (a - e).square().sum(dim=1) / e.square().sum(dim=1)
-    return float(errors.median())
-
-
 def worst_row(actual: Tensor, expected: Tensor) -> tuple[int, float]:
     """Return the row with the largest error, and that error.
 
@@ -165,34 +158,14 @@ def chain_bound(kinds: Iterable[str], *, is_cached: bool) -> float:
     return max(stage_bound(kind, torch.float32) for kind in counted)
 
 
-def steady(count: int, *choices: dict[int, Tensor]) -> Tensor:
-    """Return which of `count` tokens went to the same experts on all sides.
-
-    A choice between two experts that are all but equal flips by rounding, and another
-    expert computes something else: such a token says nothing about a kernel.
-    """
-    kept = torch.ones(count, dtype=torch.bool)
-    for layer in choices[0]:
-        first, *others = (side[layer] for side in choices)
-        for other in others:
-            kept &= (first == other).all(dim=1)
-    return kept
-
-
 def judged(error: float, bound: float) -> Found:
     """Return an error with its verdict."""
     return {"nmse": error, "bound": bound, "passed": error <= bound}
 
 
-def ratio(actual: Tensor, model: Tensor, truth: Tensor, rows: Tensor) -> Found:
-    """Judge an error in bfloat16 by that of transformers' model, both against float32.
-
-    Only `rows` count; where there are none, nothing is judged.
-    """
-    if not bool(rows.any()):
-        return {"nmse": 0.0, "bound": SHARED, "passed": None, "judged": 0}
-    measure = measure_of(rows)
-    error, theirs = (measure(side[rows], truth[rows]) for side in (actual, model))
+def ratio(actual: Tensor, model: Tensor, truth: Tensor) -> Found:
+    """Judge an error in bfloat16 by that of transformers' model, both against float32."""
+    error, theirs = nmse(actual, truth), nmse(model, truth)
     ratio = error / theirs if theirs else (0.0 if error == 0 else math.inf)
     return {
         "nmse": error,
@@ -200,14 +173,4 @@ def ratio(actual: Tensor, model: Tensor, truth: Tensor, rows: Tensor) -> Found:
         "ratio": ratio,
         "bound": SHARED,
         "passed": ratio <= SHARED,
-        "judged": int(rows.sum()),
     }
-
-
-def measure_of(rows: Tensor) -> Callable[[Tensor, Tensor], float]:
-    """Return what an error is: where rows are left out, that of the median row.
-
-    Attention and states carry what a token that flipped has into others.
-    """
-    is_whole = bool(rows.all()) or not bool(rows.any())
-    return nmse if is_whole else median_row

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -11,6 +12,7 @@ from generator.parity.calls import StageCall
 from generator.parity.capture import Capture
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import PAGE_SIZES, Family, Stage
+from generator.parity.routed import UNROUTED, Routes, as_exact, flipped
 from generator.parity.site import Pages, Site
 from generator.parity.subject import ParityModel
 
@@ -39,8 +41,8 @@ class Chain:
         if family.tower is not None and subject.tower is not None:
             self.tower = Chain(subject.tower, family.tower, calls)
         self._handed: dict[str, Tensor] = {}
-        # layer → which experts each token went to, one entry a call
-        self.choices: dict[int, list[Tensor]] = {}
+        self._exact = UNROUTED
+        self.flips = 0
         # (layer, stage, value) → what was written; kept where it is a dict
         self.written: dict[tuple[int | None, str, str], Tensor] | None = None
 
@@ -88,13 +90,15 @@ class Chain:
         read = [values[name] for name in stage.reads.split()]
         written = (self.kept(value) for value in KINDS[stage.kind](site, *read))
         found = dict(zip(stage.writes.split(), written, strict=True))
+        if stage.kind == "routing" and layer is not None and layer in self._exact:
+            exact, chosen = self._exact[layer][positions], found[stage.writes]
+            self.flips += int(flipped(chosen, exact).sum())
+            found[stage.writes] = as_exact(chosen, exact)
         if self.written is not None:
             for name, value in found.items():
                 if value.requires_grad:
                     value.retain_grad()
                     self.written[layer, stage.name, name] = value
-        if stage.kind == "routing" and layer is not None:
-            self.choices.setdefault(layer, []).append(found[stage.writes] != 0)
         return found
 
     def has_bias(self, stage: Stage, layer: int | None) -> bool:
@@ -104,11 +108,14 @@ class Chain:
         modules = (self.subject.module(path, layer) for path in stage.at.split())
         return any(getattr(module, "bias", None) is not None for module in modules)
 
-    def chosen(self) -> dict[int, Tensor]:
-        """Return and forget which experts tokens went to since the last call."""
-        chosen = {layer: torch.cat(of) for layer, of in self.choices.items()}
-        self.choices = {}
-        return chosen
+    @contextmanager
+    def routed(self, exact: Routes) -> Iterator[None]:
+        """Let tokens go to these experts; `flips` counts those that would not have."""
+        self._exact, self.flips = exact, 0
+        try:
+            yield
+        finally:
+            self._exact = UNROUTED
 
     def kept(self, value: Tensor) -> Tensor:
         """Return a value in the chain's dtype if a definition has another of 16 bits."""

@@ -6,9 +6,10 @@ import math
 
 import torch
 
-from generator.parity.bounds import SHARED, judged, nmse, ratio, steady
+from generator.parity.bounds import SHARED, judged, nmse, ratio
 from generator.parity.chain import Decoding
 from generator.parity.levels import DtypeRun, Found, order
+from generator.parity.routed import Routes
 
 Tensor = torch.Tensor
 PROMPT = 64
@@ -25,26 +26,28 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
     found: Found = {"pages": [], "lengths": [], "page_sizes": sizes}
     if not sizes:
         return {**found, "passed": None, "tokens": []}
-    tokens = run.tokens[:PROMPT] if sequence is None else sequence
-    decoded: dict[int, tuple[Tensor, dict[int, Tensor]]] = {}
-    for size in sizes:
-        run.chain.chosen()
-        decoding = Decoding(size, PROMPT + run.steps)
-        steps = [run.chain.forward(tokens[:PROMPT], 0, decoding)[0]]
-        for at in range(PROMPT, PROMPT + run.steps - 1):
-            if len(tokens) <= at:
-                words = run.own.senses.words(steps[-1].shape[1])
-                tokens = torch.cat((tokens, steps[-1][-1, :words].argmax()[None]))
-            steps.append(run.chain.forward(tokens[at : at + 1], at, decoding)[0])
-        decoded[size] = torch.cat(steps), run.chain.chosen()
-    truth, true = run.truth.routed_logits(tokens)
-    own, theirs = truth, true
+    if sequence is not None:
+        tokens = sequence
+    elif run.is_exact:
+        tokens = run.tokens[:PROMPT]
+    else:
+        # experts are given for known tokens
+        tokens = _decoded(run, run.tokens[:PROMPT], sizes[0])[1]
+    routes: Routes = {}
     if not run.is_exact:
-        own, theirs = run.own.routed_logits(tokens)
+        truth, routes = run.truth.routed_logits(tokens)
+    decoded: dict[int, Tensor] = {}
+    with run.chain.routed(routes):
+        for size in sizes:
+            decoded[size], tokens = _decoded(run, tokens, size)
+    if run.is_exact:
+        truth, _ = run.truth.routed_logits(tokens)
+        own = truth
+    else:
+        own, _ = run.own.routed_logits(tokens, routes)
     truth, own = truth[PROMPT - 1 :], own[PROMPT - 1 :]
-    for size, (logits, chosen) in decoded.items():
-        rows = steady(len(tokens), chosen, theirs, true)
-        rows, logits = rows[PROMPT - 1 :], logits[PROMPT - 1 :]
+    for size, whole in decoded.items():
+        logits = whole[PROMPT - 1 :]
         entry: Found = {"page_size": size}
         if run.is_exact:
             entry |= judged(
@@ -54,7 +57,7 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
             entry["greedy"] = bool(same.all())
             entry["passed"] = entry["passed"] and entry["greedy"]
         else:
-            entry |= ratio(logits, own, truth, rows)
+            entry |= ratio(logits, own, truth)
         found["pages"].append(entry)
     found["tokens"] = tokens.tolist()
     # both sides may be as far from float32 as is allowed: by the triangle inequality
@@ -62,12 +65,28 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
     bound = run.bound(len(run.own.layers), is_cached=True)
     if not run.is_exact:
         bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
-    found["lengths"] = [_length(run, length, bound) for length in run.lengths]
+    with run.chain.routed(run.truth.routed_logits(run.tokens)[1]):
+        found["lengths"] = [_length(run, length, bound) for length in run.lengths]
     if run.is_exact:
         found |= _sampled(run, sizes)
     every = (*found.get("sampled", ()), *found["pages"], *found["lengths"])
     found["passed"] = all(entry["passed"] is not False for entry in every)
     return found
+
+
+def _decoded(run: DtypeRun, tokens: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return the logits of a prefill and of single steps, and the tokens.
+
+    Those that are not there yet are the greedy ones.
+    """
+    decoding = Decoding(size, PROMPT + run.steps)
+    steps = [run.chain.forward(tokens[:PROMPT], 0, decoding)[0]]
+    for at in range(PROMPT, PROMPT + run.steps - 1):
+        if len(tokens) <= at:
+            words = run.own.senses.words(steps[-1].shape[1])
+            tokens = torch.cat((tokens, steps[-1][-1, :words].argmax()[None]))
+        steps.append(run.chain.forward(tokens[at : at + 1], at, decoding)[0])
+    return torch.cat(steps), tokens
 
 
 def _sampled(run: DtypeRun, sizes: list[int]) -> Found:
@@ -94,7 +113,6 @@ def _sampled(run: DtypeRun, sizes: list[int]) -> Found:
             ).values()
             tokens = torch.cat((tokens, rows))
         drawn[size] = tokens[PROMPT:].tolist()
-    run.chain.chosen()
     ones, *others = drawn.values()
     entry = {
         "page_sizes": sizes,
@@ -108,15 +126,11 @@ def _sampled(run: DtypeRun, sizes: list[int]) -> Found:
 def _length(run: DtypeRun, length: int, bound: float) -> Found:
     """Compare a sequence of a length in pages with the same one without a cache."""
     tokens = run.tokens[: length + 1]
-    run.chain.chosen()
     ragged, _ = run.chain.forward(tokens)
-    without = run.chain.chosen()
     worst = 0.0
     for size in run.chain.page_sizes():
         decoding = Decoding(size, length + 1)
         prefilled, _ = run.chain.forward(tokens[:length], 0, decoding)
         last, _ = run.chain.forward(tokens[length:], length, decoding)
-        rows = steady(len(tokens), without, run.chain.chosen())
-        paged = torch.cat((prefilled, last))
-        worst = max(worst, order(nmse(paged[rows], ragged[rows])))
+        worst = max(worst, order(nmse(torch.cat((prefilled, last)), ragged)))
     return {"length": length, **judged(worst, bound)}

@@ -19,11 +19,9 @@ from generator.parity.bounds import (
     chain_bound,
     depth_bound,
     judged,
-    measure_of,
     nmse,
     ratio,
     stage_bound,
-    steady,
     worst_elements,
     worst_row,
 )
@@ -32,6 +30,7 @@ from generator.parity.capture import Capture
 from generator.parity.chain import Chain, truths
 from generator.parity.kinds import KINDS
 from generator.parity.recipe import Stage
+from generator.parity.routed import UNROUTED, Routes, too_many
 from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
@@ -274,23 +273,23 @@ def _layers(run: DtypeRun, positions: Tensor, handed: dict[str, Tensor]) -> list
     found = []
     for index in range(len(run.own.layers)):
         h = _entering(index, seen)
-        run.chain.chosen()
-        chained = run.chain.layer(index, h, positions, handed=handed)
+        truth, routes = seen.values(".", index)[0], UNROUTED
+        if not run.is_exact:
+            truth, routes = _replayed(run.truth, index, h.float(), exact)
+        with run.chain.routed(routes):
+            chained = run.chain.layer(index, h, positions, handed=handed)
         entry: Found = {"layer": index}
         if run.is_exact:
-            own = seen.values(".", index)[0]
-            entry |= judged(nmse(chained, own), run.bound(1))
+            entry |= judged(nmse(chained, truth), run.bound(1))
         else:
-            own, theirs = _replayed(run.own, index, h, seen)
-            truth, true = _replayed(run.truth, index, h.float(), exact)
-            rows = steady(len(h), run.chain.chosen(), theirs, true)
-            entry |= ratio(chained, own, truth, rows)
+            own, _ = _replayed(run.own, index, h, seen, routes)
+            entry |= ratio(chained, own, truth)
         found.append(entry)
     return found
 
 
 def _replayed(
-    subject: ParityModel, index: int, h: Tensor, seen: Capture
+    subject: ParityModel, index: int, h: Tensor, seen: Capture, exact: Routes = UNROUTED
 ) -> tuple[Tensor, dict[int, Tensor]]:
     """Return what a layer of transformers makes of an input, and its experts."""
     arguments = dict(seen.arguments[index])
@@ -298,7 +297,7 @@ def _replayed(
     names = ("hidden_states", "hidden_state")
     named = [arguments.pop(name) for name in names if name in arguments]
     shape = [*named, *args][0].shape
-    with subject.attending(), subject.choosing() as chosen:
+    with subject.attending(), subject.choosing(exact) as chosen:
         returned = subject.layers[index](h.reshape(shape), *args[1:], **arguments)
     first = returned[0] if isinstance(returned, tuple) else returned
     return first.reshape(len(h), -1), chosen
@@ -307,28 +306,29 @@ def _replayed(
 def forward(run: DtypeRun) -> Found:
     """Compare logits, top-1 and the residual stream behind every layer."""
     truth = run.truth.capture(run.tokens)
-    own = truth if run.is_exact else run.own.capture(run.tokens)
-    run.chain.chosen()
-    logits, stream = run.chain.forward(run.tokens)
+    routes = UNROUTED if run.is_exact else truth.choices
+    own = truth if run.is_exact else run.own.capture(run.tokens, exact=routes)
+    with run.chain.routed(routes):
+        logits, stream = run.chain.forward(run.tokens)
     expected = truth.logits
     theirs = own.logits
-    rows = steady(len(logits), run.chain.chosen(), own.choices, truth.choices)
     found: Found = {"growth": [], "top1": _top1(logits, theirs)}
-    measure = measure_of(rows)
     for index, h in enumerate(stream):
         exact = truth.values(".", index)[0]
-        step: Found = {"layer": index, "nmse": measure(h[rows], exact[rows])}
+        step: Found = {"layer": index, "nmse": nmse(h, exact)}
         if not run.is_exact:
-            step["own"] = measure(own.values(".", index)[0][rows], exact[rows])
+            step["own"] = nmse(own.values(".", index)[0], exact)
         found["growth"].append(step)
     if run.is_exact:
         found |= judged(nmse(logits, expected), run.bound(len(stream)))
     else:
-        found |= ratio(logits, theirs, expected, rows)
+        found |= ratio(logits, theirs, expected)
     found["flags"] = list(
         _flags(found["growth"], run.bound(0) if run.is_exact else 0.0)
     )
-    found["flips"] = _flipped(logits[rows], theirs[rows], expected[rows])
+    if routes and (why := too_many(run.chain.flips, run.own.flips)):
+        found["flags"].append(why)
+    found["flips"] = _flipped(logits, theirs, expected)
     if found["flags"] or found["flips"]:
         found["passed"] = False
     return found

@@ -14,6 +14,7 @@ from torch import nn
 
 from generator.parity.capture import FUNCTIONS, Capture, choice
 from generator.parity.recipe import Family
+from generator.parity.routed import UNROUTED, Routes, flipped, returned_as_exact
 from generator.parity.senses import Senses
 
 Tensor = torch.Tensor
@@ -45,6 +46,7 @@ class ParityModel:
         self.layers: list[Any] = [layer for of in lists for layer in of]
         self.is_tower = senses is not None
         self.seed = seed
+        self.flips = 0
         self.senses: Senses = senses or Senses(family.senses, model, seed)
         self.tower: ParityModel | None = None
         if family.tower is not None:
@@ -164,13 +166,17 @@ class ParityModel:
 
         return sdpa_attention_forward  # type: ignore[no-any-return]
 
-    def routed_logits(self, tokens: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+    def routed_logits(
+        self, tokens: Tensor, exact: Routes = UNROUTED
+    ) -> tuple[Tensor, dict[int, Tensor]]:
         """Return the logits of one sequence: [tokens, vocabulary], and its experts."""
-        with self.attending(), self.choosing() as chosen:
+        with self.attending(), self.choosing(exact) as chosen:
             logits: Tensor = self.called(tokens).logits
         return logits[0], chosen
 
-    def capture(self, tokens: Tensor, *, with_gradients: bool = False) -> Capture:
+    def capture(
+        self, tokens: Tensor, *, with_gradients: bool = False, exact: Routes = UNROUTED
+    ) -> Capture:
         """Run one forward and keep what every module is given and returns.
 
         With gradients these values get theirs as well, once the loss is derived.
@@ -189,7 +195,7 @@ class ParityModel:
                 leave = layer.register_forward_hook(found.leaving)
                 stack.callback(leave.remove)
             stack.enter_context(self.attending(found.function))
-            chosen = stack.enter_context(self.choosing())
+            chosen = stack.enter_context(self.choosing(exact))
             returned = self.called(tokens)
         found.logits = returned.logits[0]
         found.choices = chosen
@@ -198,13 +204,21 @@ class ParityModel:
         return found
 
     @contextmanager
-    def choosing(self) -> Iterator[dict[int, Tensor]]:
-        """Collect which experts the layers' routers choose, by layer."""
-        found: dict[int, Tensor] = {}
+    def choosing(self, exact: Routes = UNROUTED) -> Iterator[dict[int, Tensor]]:
+        """Collect which experts the layers' routers choose, by layer.
 
-        def keep(index: int) -> Callable[..., None]:
-            def hook(module: nn.Module, args: Any, returned: Any) -> None:
-                found[index] = choice(returned) != 0
+        Tokens go to the `exact` ones; `flips` counts those that would not have.
+        """
+        found: dict[int, Tensor] = {}
+        self.flips = 0
+
+        def keep(index: int) -> Callable[..., Any]:
+            def hook(module: nn.Module, args: Any, returned: Any) -> Any:
+                found[index] = choice(returned).detach()
+                if index not in exact:
+                    return None
+                self.flips += int(flipped(found[index], exact[index]).sum())
+                return returned_as_exact(returned, exact[index])
 
             return hook
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from generator.parity.bounds import SHARED, judged, nmse, steady
+from generator.parity.bounds import SHARED, judged, nmse
 from generator.parity.chain import Chain
 from generator.parity.gradients import backward
 from generator.parity.levels import DtypeRun, Found, order
 from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
-Logits = Callable[[], Tensor]
 # small: at 0.05 the steps of a delta net drive any two runs apart, ninefold each
 _LEARNING_RATE = 0.001
 _WEIGHTS = {1: 1e-5, 5: 1e-3, 20: 1e-2}
@@ -56,14 +55,15 @@ def train(run: DtypeRun, steps: int) -> Found:
         for of in (theirs, ours, truth)
     ]
     losses: list[list[float]] = []
-    rows = _steady(run)
-    trained = (
-        (theirs, lambda: _by_transformers(theirs, run.tokens)),
-        (ours, lambda: chain.forward(run.tokens)[0]),
-        (truth, lambda: _by_transformers(truth, run.tokens)),
-    )
     for step in range(1, steps + 1):
-        losses.append([_backward(of.model, by, run.tokens, rows) for of, by in trained])
+        exact, routes = truth.routed_logits(run.tokens)
+        if run.is_exact:
+            routes = {}
+        their = theirs.routed_logits(run.tokens, routes)[0]
+        with chain.routed(routes):
+            our, _ = chain.forward(run.tokens)
+        trained = ((theirs, their), (ours, our), (truth, exact))
+        losses.append([_backward(of.model, by, run.tokens) for of, by in trained])
         if step == 1:
             gradients = _gradients(run, theirs.model, ours.model, truth.model)
             found |= {**gradients, "why": found["why"] or gradients["why"]}
@@ -164,28 +164,10 @@ def _again(subject: ParityModel) -> ParityModel:
     return ParityModel(model.requires_grad_(True), subject.family, seed=subject.seed)
 
 
-def _by_transformers(subject: ParityModel, tokens: Tensor) -> Tensor:
-    with subject.attending():
-        logits: Tensor = subject.called(tokens).logits
-    return logits[0]
-
-
-def _steady(run: DtypeRun) -> Tensor:
-    """Return which tokens go to the same experts on all sides, where a next one is.
-
-    Of one that goes to another expert by rounding, the gradients are of other weights.
-    """
-    chosen = [side.routed_logits(run.tokens)[1] for side in (run.own, run.truth)]
-    run.chain.chosen()
-    run.chain.forward(run.tokens)
-    rows = steady(len(run.tokens), run.chain.chosen(), *chosen)[:-1]
-    return rows if bool(rows.any()) else torch.ones_like(rows)
-
-
-def _backward(model: nn.Module, logits: Logits, tokens: Tensor, rows: Tensor) -> float:
-    """Make the gradients of the loss of the tokens behind some rows; return the loss."""
+def _backward(model: nn.Module, logits: Tensor, tokens: Tensor) -> float:
+    """Make the gradients of the loss; return the loss."""
     model.zero_grad()
-    loss = functional.cross_entropy(logits()[:-1][rows].float(), tokens[1:][rows])
+    loss = functional.cross_entropy(logits[:-1].float(), tokens[1:])
     loss.backward()  # type: ignore[no-untyped-call]
     return float(loss.detach())
 
@@ -205,8 +187,8 @@ def _gradients(
     """Return how far gradients are apart, and why where that is too far.
 
     In float32 each parameter's counts; in bfloat16 all together, against those of
-    transformers: an expert that a token flips to has another gradient. A parameter that
-    only one side has a gradient of is not used by the other.
+    transformers: few values of an expert are read by few tokens. A parameter that only
+    one side has a gradient of is not used by the other.
     """
     names = [name for name, _ in theirs.named_parameters()]
     sides = [
@@ -255,7 +237,7 @@ def _weights(
     theirs, ours, truth = sides
     moved = _apart(truth, start)
     apart, largest = _apart(ours, truth) / moved, _largest(ours, truth)
-    # in bfloat16 an expert that a token flips to moves alone
+    # how far rounding moves a single weight has no bound
     allowed = _threshold(_WEIGHTS, step) if run.is_exact else math.inf
     if run.is_exact:
         size = sum(float(weight.square().sum()) for weight in start) ** 0.5
