@@ -107,6 +107,8 @@ def answers() -> dict[str, dict[str, Any]]:
         requests[name] = planted(asked, plant.key, plant.role, replacing(plant))
     late = request("qwen3", ParityQuestion(["stage", "forward"], ["float32"]))
     requests["q and k norm after RoPE"] = normed_late(late)
+    rough = request("gpt-oss", ParityQuestion(["forward"], ["bfloat16"]))
+    requests["experts chosen roughly"] = planted(rough, "/routing", "", chosen_roughly)
     vision = request("llama-vision", ParityQuestion(["stage", "forward"], ["float32"]))
     requests["no gate before an image"] = ungated(vision)
     return dict(zip(requests, ask(list(requests.values()), FOLDER), strict=True))
@@ -127,6 +129,16 @@ def planted(
     bound = changed["bound"][key][role]
     bound["text"] = change(bound["text"])
     return changed
+
+
+def chosen_roughly(text: str) -> str:
+    """Return a routing that chooses by rounded logits, and weighs by whole ones."""
+    old = "weights, experts = scores.topk(TOP_K, dim=1)"
+    assert old in text
+    rounded = "(router_logits.float() * 4).round().topk(TOP_K, dim=1)"
+    return text.replace(
+        old, f"experts = {rounded}.indices\n    weights = scores.gather(1, experts)"
+    )
 
 
 def normed_late(request: dict[str, Any]) -> dict[str, Any]:
@@ -245,6 +257,14 @@ def test_an_order_of_stages_is_found(answers: dict[str, Any]) -> None:
     broken = [entry["stage"] for entry in found["stage"] if not entry["passed"]]
     assert broken[:3] == ["rope", "q_norm", "k_norm"]
     assert not found["forward"]["passed"]
+
+
+def test_more_flips_than_roundings_make_are_found(answers: dict[str, Any]) -> None:
+    found = answers["experts chosen roughly"]["bfloat16"]["forward"]
+    assert found["ratio"] < 2
+    (flag,) = found["flags"]
+    assert "choices of experts are not float32's" in flag
+    assert found["passed"] is False
 
 
 def test_a_gate_left_out_is_found(answers: dict[str, Any]) -> None:
