@@ -1,4 +1,4 @@
-"""What a check comes to, as a value: comparisons, why it was skipped, or a defect."""
+"""The result of a check, as a value: comparisons, a reason to skip, or a defect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Checked:
-    """What one check of one subject on one trial came to.
+    """The result of one check of one subject on one trial.
 
     `skipped` is why it could not be made, `defect` the message of what is wrong. It
     passed where there is neither.

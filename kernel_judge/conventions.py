@@ -1,4 +1,4 @@
-"""How other projects decide whether two tensors agree, to run beside `compare`.
+"""Other projects' criteria of agreement, to run beside `compare`.
 
 Each function returns whether the output passes there, and the figure that decides. They
 are written from the projects' documentation and behaviour, with their defaults.

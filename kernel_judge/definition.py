@@ -1,4 +1,4 @@
-"""What a rendered test knows of its definition, and the cases it is tried on."""
+"""A definition as rendered tests see it, and the cases it is tried on."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _changed(
 
 @dataclass(frozen=True)
 class Definition:
-    """What the op's functions need of one definition.
+    """A definition as the op's functions need it.
 
     `axes` are the constant axes; `constants` are those the interface does not carry
     (eps, for one), from the source that the rendered file names.
@@ -136,7 +136,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Backend:
-    """Name one way in which a provider computes an op, and the GPUs that have it.
+    """A way in which a provider computes an op, and the GPUs that have it.
 
     `min_sm` and `max_sm` are compute capabilities as 90 for 9.0, both included. Without
     `needs_cuda` the CPU can compute it as well, as SGLang's native paths. `needs` names

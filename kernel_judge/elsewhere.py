@@ -11,7 +11,7 @@ from kernel_judge.obstacle import Obstacle
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How to call a provider whose library is imported in another process alone.
+    """The way to call a provider whose library is imported in another process alone.
 
     `absence()` is why it can't be asked, `ask(adapter, definition, inputs, backend,
     draws)` what an adapter returns there, seeded with `draws`; it raises Unavailable.

@@ -1,4 +1,4 @@
-"""Why a provider can't be used or a test can't run here: a kind, and a sentence.
+"""Reasons why a provider can't be used or a test can't run here: a kind, a sentence.
 
 Imports nothing but the standard library, so that commands without torch read it too.
 """
@@ -13,7 +13,7 @@ SKIP_KIND = "skip_kind"
 
 
 class Kind(str, Enum):
-    """Name what stands in the way; the value is what a results file has."""
+    """The kind of an obstacle; the value is its word in a results file."""
 
     NOT_INSTALLED = "not-installed"
     TOO_OLD = "too-old"
@@ -40,7 +40,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Say what keeps something from being used: for programs, and for people."""
+    """A reason why something can't be used: for programs, and for people."""
 
     kind: Kind
     reason: str

@@ -1,4 +1,4 @@
-"""Who makes production kernels, as values; imports no torch."""
+"""Providers of production kernels, as values; imports no torch."""
 
 from __future__ import annotations
 

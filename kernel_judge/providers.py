@@ -1,4 +1,4 @@
-"""Which production kernels can be called here, and the exact reason where not."""
+"""Availability of production kernels here, with the exact reason where there is none."""
 
 from __future__ import annotations
 

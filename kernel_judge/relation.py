@@ -1,4 +1,4 @@
-"""What relations between two calls of `run()` are made of: they need no ground truth.
+"""Building blocks of relations between two calls of `run()`; they need no ground truth.
 
 An op's `relations(definition)` lists those that must hold for it: the same tokens on
 other pages, a batch in two parts, a prefill in two chunks. Each asks `run()` again and
@@ -44,7 +44,7 @@ class RelatedCase(Case):
 
 @dataclass(frozen=True)
 class Bound:
-    """How far two answers may be from each other, and the arithmetic behind it."""
+    """The greatest distance allowed between two answers, and its derivation."""
 
     tolerance: Tolerance
     reason: str
@@ -136,7 +136,7 @@ class ReferenceCall:
 
 @dataclass(frozen=True)
 class RelatedCalls:
-    """What a relation compares: a first call of `run()`, and what calls it again.
+    """The calls that a relation compares: a first `run()`, and a way to call it again.
 
     `peer` is the reference that it is held against, where the relation names one.
     """

@@ -1,4 +1,4 @@
-"""What the name of a source says: `oracle`, `flashinfer/fa2`, `metamorphic:rows-scaled`."""
+"""Names of sources, parsed: `oracle`, `flashinfer/fa2`, `metamorphic:rows-scaled`."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Op:
-    """What an op_type declares: cases, inputs, oracle, kernels, bounds and relations.
+    """An op_type's declaration: cases, inputs, oracle, kernels, bounds and relations.
 
     `oracle(definition, inputs)` computes the outputs independently, in float64.
     `defined_rows` returns which rows of an output kernels define, bool [rows].

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which definitions of a dataset are chosen: all where there is no name."""
+    """The chosen definitions of a dataset; all where no name is given."""
 
     dataset: Path
     op_types: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What every command does the same way: data to stdout, talk to stderr, exit status."""
+"""Output shared by all commands: data to stdout, messages to stderr, exit status."""
 
 from __future__ import annotations
 

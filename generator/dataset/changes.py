@@ -95,7 +95,7 @@ def owner_of(path: str) -> tuple[Key, str] | None:
 
 
 class PathClass(str, Enum):
-    """Say what the commands do with a path of a dataset's repository."""
+    """The treatment of a path in a dataset's repository by the commands."""
 
     DATA = "data"
     """Validated and compared; nothing runs it but a sandbox or a rendered test."""

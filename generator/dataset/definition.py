@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class LoadedAxis:
-    """Name one dimension: a constant has a value, a variable has none."""
+    """One dimension: a constant has a value, a variable has none."""
 
     name: str
     value: int | None

@@ -230,7 +230,7 @@ def mode_of(root: Path, path: str) -> int | None:
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """Name what lies in a folder; all three are False for a pipe or a device."""
+    """The kind of an entry of a folder; all three are False for a pipe or a device."""
 
     name: str
     is_folder: bool

@@ -118,7 +118,7 @@ def rendered_test(op_type: str, paths: Iterable[str] = ()) -> str:
 
 @dataclass(frozen=True, order=True)
 class DatasetFile:
-    """Name one file `<kind>/<op_type>/<name>.<extension>`.
+    """A path `<kind>/<op_type>/<name>.<extension>`.
 
     `path` is relative to the dataset's root, with forward slashes; `op_type` and
     `name` are parts of the path, which the content may contradict.

@@ -1,4 +1,4 @@
-"""What other distributions add by entry points, found without a cost where there is none."""
+"""Entry points of other distributions; looking for them costs nothing where none exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GROUPS = b"[gen_tests."
 
 
 class BadPlugin(Failure):
-    """Say in one line which distribution's module can't be used, and why."""
+    """Raised in one line for a distribution's module that can't be used."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What tells workloads apart in evidence: one that changed under its uuid is another."""
+"""Identity of workloads in evidence: the uuid and a hash of the contents."""
 
 from __future__ import annotations
 

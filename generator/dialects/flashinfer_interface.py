@@ -1,4 +1,4 @@
-"""What a dump of FlashInfer takes and gives, as the inputs and outputs of a definition."""
+"""Inputs and outputs of a definition, derived from a dump of a FlashInfer call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import comes to: definitions with what was changed, and refusals."""
+"""Results of an import: definitions with the changes made, and refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ImportRefused(Exception):
-    """Say in one sentence why something can't become a definition."""
+    """Raised with one sentence where something can't become a definition."""
 
 
 @dataclass(frozen=True)

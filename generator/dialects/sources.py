@@ -20,7 +20,7 @@ _CHILD_SECONDS = 900
 
 
 class Unreadable(Exception):
-    """Say in one line why a source can't be read at all."""
+    """Raised with one line where a source can't be read at all."""
 
 
 def read_source(dialect: str, source: Path) -> Iterator[Import]:

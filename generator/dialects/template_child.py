@@ -46,7 +46,7 @@ _SECONDS, _REFERENCE_SECONDS = 8, 2
 
 
 class BadReference(Exception):
-    """Say why a template's reference can't run on what its `init` makes."""
+    """Raised where a template's reference can't run on the values of its `init`."""
 
 
 def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

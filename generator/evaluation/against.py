@@ -1,4 +1,4 @@
-"""What became slower: the times of one state of a dataset against those of another.
+"""Regressions: the times of one revision of a dataset against those of another.
 
 A state is a folder, a results.json, a trace file, or a revision of the dataset's git
 repository. A time is slower where it is both 5 % and the ranges of both between their
@@ -46,7 +46,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Slower:
-    """What became slower; `waiver` is the reason why that is accepted."""
+    """One regression; `waiver` is the reason why it is accepted."""
 
     definition: str
     hardware: str
@@ -68,7 +68,7 @@ class Slower:
 
 @dataclass(frozen=True)
 class Waiver:
-    """What may be slower: a solution of a definition, on a workload or on all."""
+    """An accepted regression: a solution of a definition, on one workload or on all."""
 
     definition: str
     solution: str

@@ -1,4 +1,4 @@
-"""What became slower, as a report."""
+"""Report of performance regressions."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Place = dict[str, Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """Say where the arguments of a call lie: one place for each, in order.
+    """The places of a call's arguments, in order.
 
     A place of a tensor has `at`, `bytes`, `dtype` and `shape`, one of a scalar `value`.
     One of a slice has `width` and `offset` too: elements of its rows, and before it.
@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Slices:
-    """Say how many elements of wider rows stand before and behind each row.
+    """Elements of wider rows before and behind each row.
 
     `outputs` says whether outputs are slices as well; what is returned never is.
     """

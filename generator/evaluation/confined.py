@@ -42,7 +42,7 @@ _WORKER = (*_FLAT, *_CLOCK, *_CONDITIONS)
 
 
 class _Lost(Exception):
-    """Say in one line why there is no sandbox any more."""
+    """Raised with one line where the sandbox has ended."""
 
 
 class Confinement:

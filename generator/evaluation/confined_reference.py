@@ -18,7 +18,7 @@ _SEEDS = 2**31
 
 
 class ReferenceFailed(Exception):
-    """Say in one line why a reference gave no answer."""
+    """Raised with one line where a reference gave no answer."""
 
 
 class ConfinedReference:

@@ -1,4 +1,4 @@
-"""What an evaluation ran on, as traces say it."""
+"""The machine and libraries of an evaluation, as traces record them."""
 
 from __future__ import annotations
 

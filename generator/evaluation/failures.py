@@ -1,4 +1,4 @@
-"""What the author of a refused solution gets: why, and files to run the case again.
+"""Feedback for the author of a refused solution: the reason, and files to rerun the case.
 
 Only of values that are no secret afterwards: a contest that keeps its seed says of a
 refusal its verdict alone.

@@ -20,7 +20,7 @@ Frame = dict[str, Any]
 
 
 class Garbled(Exception):
-    """Say what came over a channel that is no frame."""
+    """Raised for bytes on a channel that are no frame."""
 
 
 def send(channel: socket.socket, frame: Frame, files: Sequence[int] = ()) -> None:

@@ -1,4 +1,4 @@
-"""What a solution needs that this machine lacks."""
+"""Requirements of a solution that this machine does not meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What relations between calls claim of a solution, whatever it answers."""
+"""Relations between calls, applied to a solution whatever it returns."""
 
 from __future__ import annotations
 

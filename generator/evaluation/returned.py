@@ -1,4 +1,4 @@
-"""What a call returned, as its process describes it, against what is declared."""
+"""A call's return value, as described by its process, checked against the definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solution is asked: cases, workloads and random draws, with secret values.
+"""The calls of an evaluation: cases, workloads and random draws, with secret values.
 
 A round is one set of values of one case. The judge makes its inputs and expected outputs
 once and asks every solution for it.

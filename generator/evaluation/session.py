@@ -44,7 +44,7 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "bad_alloc")
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a solution may take: seconds of a call and of a build, and memory.
+    """Limits of a solution: seconds of a call and of a build, and memory.
 
     `memory_bytes` are for each of its processes on a CPU, `gpu_bytes` for what torch
     allocates on a GPU, None for all of it.
@@ -58,14 +58,14 @@ class Allowed:
 
 @dataclass(frozen=True)
 class CallAnswer:
-    """What a call returned, and the numbers of the inputs that it wrote to."""
+    """The return value of a call, and the numbers of the inputs that it wrote to."""
 
     outputs: tuple[Any, ...] = ()
     changed: tuple[int, ...] = ()
 
 
 class NotStarted(RuntimeError):
-    """Say why a solution's process could not start; nothing of the solution ran."""
+    """Raised where a solution's process could not start; nothing of the solution ran."""
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""How far a solution may be from what is expected: as far as any kernel of the op.
+"""Tolerances of solutions: the widest that a kernel of the op is held to.
 
 References keep closer to float64 than kernels, which round intermediate values.
 """

@@ -1,4 +1,4 @@
-"""What a dataset's traces say: the best solutions, and which traces can't be believed.
+"""Statistics of a dataset's traces: the best solutions, and traces that do not count.
 
 DuckDB reads the JSON Lines into a database on disk and answers from there, so that
 memory does not grow with the number of traces. Nothing of the dataset is executed, and
@@ -40,7 +40,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 @dataclass(frozen=True)
 class SolutionStatistics:
-    """How a solution did on one kind of hardware, by traces that can be believed.
+    """Statistics of a solution on one kind of hardware, of traces that count.
 
     `traced` workloads have a trace of it, of which `passed` are PASSED. `speedup` is the
     geometric mean of the speedups that its PASSED traces state. `contested` are the
@@ -65,7 +65,7 @@ class SolutionStatistics:
 
 @dataclass(frozen=True)
 class AuthorStatistics:
-    """How many workloads an author's solutions won, of those they competed in."""
+    """Workloads won by an author's solutions, of those they competed in."""
 
     author: str
     solutions: int
@@ -75,7 +75,7 @@ class AuthorStatistics:
 
 @dataclass(frozen=True)
 class DoubtfulTrace:
-    """Name a trace that counts for nothing; `kind` is STALE or CONTRADICTED."""
+    """A trace that does not count; `kind` is STALE or CONTRADICTED."""
 
     kind: str
     file: str
@@ -86,7 +86,7 @@ class DoubtfulTrace:
 
 @dataclass(frozen=True)
 class TraceStatistics:
-    """What the traces of a dataset say.
+    """Statistics of a dataset's traces.
 
     `unreadable` lines are no traces. `stale` traces and `contradicted` ones are counted;
     the first LISTED of both are in `doubtful`.

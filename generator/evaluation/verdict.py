@@ -1,4 +1,4 @@
-"""What a solution came to: its verdicts, from the best to the worst, as plain values."""
+"""Verdicts on a solution, from the best to the worst, as plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where outcomes are cached, and the digest of the code that they depend on."""
+"""The cache's folder, and the digest of the code that cached outcomes depend on."""
 
 from __future__ import annotations
 

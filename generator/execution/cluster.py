@@ -36,7 +36,7 @@ _RETRIES = 5
 
 
 class NoCluster(Exception):
-    """Say why a Ray cluster can't be used."""
+    """Raised where a Ray cluster can't be used."""
 
 
 class RayExecutor:

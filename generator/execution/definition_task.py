@@ -84,7 +84,7 @@ class DefinitionTask(Generic[R]):
 
 @dataclass(frozen=True)
 class Keeping:
-    """Say where outcomes are kept: `folder` is the cache, None caches nothing.
+    """The cache of outcomes: `folder` is the cache, None caches nothing.
 
     `fresh` ignores what is in the cache. `warn` gets one line on the first outcome that
     can't be kept.

@@ -43,7 +43,7 @@ Work = Callable[[int, Link], Any]
 
 @dataclass(frozen=True)
 class Forks:
-    """Say how the forks work.
+    """Settings of the forks.
 
     `jobs` run at a time. `timeout` is in seconds without a sign of life. A fork runs
     `per_fork` tasks, None for as many as there are. `in_order` yields the outcomes by

@@ -1,4 +1,4 @@
-"""What ends with a process, and what of it others of its user can see."""
+"""Process settings: children that end with their parent, memory that others can't read."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from generator.execution.sandbox.paths import added_paths
 
 
 class Cancelled(Exception):
-    """Say that another thread ended a run."""
+    """Raised where another thread ended a run."""
 
 
 _LEAVING_SECONDS = 10.0

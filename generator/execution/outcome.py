@@ -13,12 +13,12 @@ FORGED = "forged"
 
 
 class CannotRun(Exception):
-    """Say in one line why a task can't run."""
+    """Raised with one line where a task can't run."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Name a function, `module:function`, and its arguments, JSON values.
+    """A function, `module:function`, and its arguments, JSON values.
 
     A worker calls `function(arguments, link)`; what it returns, a JSON value, is the
     task's value. It gets more arguments: by name, the path of each folder that the tasks
@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a task ended: its value, or why it has none.
+    """The end of a task: its value, or the reason why it has none.
 
     `said` are the values that it sent while it was under way.
     """
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Folder:
-    """Name a folder that tasks read; `parts` are what they read in it, nothing for all."""
+    """A folder that tasks read; `parts` are the paths they read in it, none for all."""
 
     path: Path
     parts: Sequence[str] = ()

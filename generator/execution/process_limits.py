@@ -1,4 +1,4 @@
-"""What a mutant may take: time and memory."""
+"""Time and memory limits of a mutant."""
 
 from __future__ import annotations
 

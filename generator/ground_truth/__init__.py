@@ -1,1 +1,1 @@
-"""Where a definition's ground truth may come from, and whether it can here."""
+"""Sources of a definition's ground truth, and their availability on this machine."""

@@ -1,4 +1,4 @@
-"""What this machine can do with a dataset, and what to install for the rest."""
+"""Diagnosis of this machine: usable features of a dataset, and packages for the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kernel_judge.provider import providers
 
 
 class ToolState(str, Enum):
-    """How one thing is: it works, is not there, or is there and does not work."""
+    """The state of one tool: working, missing, or broken."""
 
     FINE = "fine"
     ABSENT = "absent"
@@ -50,7 +50,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Served:
-    """Say who can serve as an op_type's ground truth on a machine.
+    """The providers that can be an op_type's ground truth on a machine.
 
     `providers` are in order of preference, the oracle last. `definitions` counts those
     of a dataset, `recorded` those of them that have a recording.

@@ -16,7 +16,7 @@ from kernel_judge.provider import Provider
 
 @dataclass(frozen=True)
 class Availability:
-    """Say whether a provider can give a definition's ground truth on a machine.
+    """Whether a provider can give a definition's ground truth on a machine.
 
     `obstacle` is what stands in the way, None where nothing does. `symbol` is what would
     be called; `note` says in what way it is installed, where that matters.

@@ -1,4 +1,4 @@
-"""What this machine has, found without importing torch into this process."""
+"""GPUs and packages of this machine, found without importing torch into this process."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _TIMEOUT = 3600.0
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What the user chose; `tests` is the folder of rendered tests.
+    """Options of `record`; `tests` is the folder of rendered tests.
 
     `logs` is a folder that keeps what the workers print, tracebacks among it.
     """
@@ -47,7 +47,7 @@ class RecordOptions:
 
 @dataclass(frozen=True)
 class RecordingResult:
-    """Tell what became of one definition; `remarks` are for a person.
+    """The outcome for one definition; `remarks` are for a person.
 
     `agrees` says whether what a kernel returned agrees with the oracle.
     """

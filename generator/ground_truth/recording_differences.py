@@ -48,12 +48,12 @@ Side = dict[str, dict[str, Recording]]
 
 
 class Unclear(Failure):
-    """Say in one line why two sides can't be compared as they were named."""
+    """Raised with one line where two sides can't be compared as named."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Tell how far one output differs between two recordings, or that it does not.
+    """The distance of one output between two recordings, or that there is none.
 
     `nmse` and `max_abs` are of the second one held against the first;
     `oracle_before` and `oracle_after` are the NMSE of each against the float64 oracle,

@@ -1,4 +1,4 @@
-"""What a dataset has recorded of production kernels: a ground truth on any machine."""
+"""Recordings of production kernels in a dataset: a ground truth on any machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNRECORDED = "unrecorded.json"
 
 @dataclass(frozen=True)
 class Recorded:
-    """Name one recording that a definition's tests replay.
+    """One recording that a definition's tests replay.
 
     `source` is `flashinfer/fa3`; `version` is the provider's; `cases` are those that it
     has.

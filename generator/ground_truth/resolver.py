@@ -1,4 +1,4 @@
-"""Which provider is a definition's ground truth here, and why the others are not."""
+"""Choice of a definition's ground truth here, with the reason against each other one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY = 10
 
 @dataclass(frozen=True)
 class Resolution:
-    """Whether each provider can serve one definition, in order of preference.
+    """The availability of each provider for one definition, in order of preference.
 
     `replay` is what is recorded of it, which serves on any machine. `unresolved` says why there is none to ask at all, as for an op_type without a
     module; it is empty otherwise.

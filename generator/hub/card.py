@@ -91,7 +91,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the dataset's own files don't say; empty for what nobody said.
+    """Facts that the dataset's own files lack; empty where unknown.
 
     `repo` is OWNER/NAME, `license` an identifier of the Hub's list.
     """

@@ -62,7 +62,7 @@ _QUOTA = re.compile(r"(?i)quota|storage|exceed|limit reached|billing|payment")
 
 
 class HubFailure(Failure):
-    """Say in one line what went wrong and what to do; never with a token in it."""
+    """A failure in one line with what to do about it; never with a token in it."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(without_secrets(message))
@@ -70,11 +70,11 @@ class HubFailure(Failure):
 
 
 class Unreachable(HubFailure):
-    """Say that the Hub was not reached: what it has is not known."""
+    """Raised where the Hub was not reached, so that its contents are unknown."""
 
 
 class Changed(HubFailure):
-    """Say that somebody else committed between looking and writing."""
+    """Raised where somebody else committed between reading and writing."""
 
 
 def without_secrets(text: str) -> str:

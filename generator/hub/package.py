@@ -1,4 +1,4 @@
-"""What goes into one pull request: definitions and the files that belong to them.
+"""Contents of one pull request: definitions and the files that belong to them.
 
 Tests of a checkout may import this package. Those of a dataset on the Hub import a copy
 of what they need, which lies beside them: `make_standalone` writes both.
@@ -293,7 +293,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person asked of a push: `reasons` allow the objections of rules.
+    """Options of a push: `reasons` allow the objections of rules.
 
     `card` asks for the dataset's card beside the definitions. The push goes to the pull
     request `number`, to `branch`, or to an own pull request where neither is given.

@@ -40,7 +40,7 @@ _LONGEST_REASON = 500
 
 @dataclass(frozen=True)
 class Objection:
-    """Name a precondition that fails; `key` is None where all definitions share it."""
+    """A precondition that fails; `key` is None where all definitions share it."""
 
     rule: str
     key: Key | None

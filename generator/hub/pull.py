@@ -47,7 +47,7 @@ _FORMAT = 1
 
 
 class Fate(str, Enum):
-    """What became of one file."""
+    """The outcome for one file."""
 
     CURRENT = "current"
     NEW = "new"

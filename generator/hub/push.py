@@ -34,7 +34,7 @@ _LARGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class PushPlan:
-    """What a push will do.
+    """The planned changes of a push.
 
     `revision` is what the files were compared with, at the commit `parent`; `pull` is
     the pull request that is gone on with, a `DiscussionWithDetails` of huggingface_hub,
@@ -78,7 +78,7 @@ class PushPlan:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What was done: the commit, or none, and the pull request, or none.
+    """The result of a push: a commit or none, and a pull request or none.
 
     `described` says that the pull request's text was written anew. `unfinished` says
     that the pull request is there without the files: plan again and go on.

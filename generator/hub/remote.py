@@ -38,7 +38,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """What the Hub says of a file: `sha256` of one in LFS, else git's `sha1`."""
+    """A file as the Hub lists it: `sha256` of one in LFS, else git's `sha1`."""
 
     path: str
     size: int

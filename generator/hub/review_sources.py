@@ -30,7 +30,7 @@ from generator.review.tree import Tree, TreeEntry, check_total
 
 @dataclass
 class HubObjects:
-    """Have the content of both listings' files, each fetched once into a folder."""
+    """The files of both listings, each fetched once into a folder."""
 
     client: Client
     folder: Path

@@ -33,7 +33,7 @@ _LONG = Field(max_length=8 << 20)
 
 
 class Server(MCPServer[Any]):
-    """Say in one line what is wrong with a call, also with its arguments."""
+    """An MCP server whose errors are one line, for malformed arguments too."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None

@@ -1,4 +1,4 @@
-"""What the tools about a dataset return: the JSON values of the commands."""
+"""MCP tools about a dataset; they return the commands' JSON values."""
 
 from __future__ import annotations
 

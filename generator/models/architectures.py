@@ -1,4 +1,4 @@
-"""What the architectures of Hugging Face configs have in common and do differently.
+"""Architectures of Hugging Face configs: shared traits and differences.
 
 Facts of transformers 5.17 and SGLang 0.5.23, by `model_type`. What a config says itself
 (biases, experts, windows) is read there, not here.
@@ -18,7 +18,7 @@ MAMBA = "mamba"
 
 @dataclass(frozen=True)
 class Architecture:
-    """Say what a config does not: which modules its layers have, and in what form.
+    """Facts of an architecture that its configs lack: the modules of layers, their form.
 
     `defaults` is the model_type whose defaults of transformers count, its own if empty.
 

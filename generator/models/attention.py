@@ -1,4 +1,4 @@
-"""What grouped-query attention needs."""
+"""Definitions needed by grouped-query attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the definitions that a model needs a dataset has, and what proves them."""
+"""Coverage of a model: the definitions that a dataset has for it, and their proofs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from generator.rules.route_calls import ROUTE_INTERFACE
 
 
 class State(str, Enum):
-    """How far a module is covered; the first four have a definition that fits."""
+    """The coverage of a module; the first four have a definition that fits."""
 
     KERNEL = "agrees with a kernel"
     LAYER = "agrees with a PyTorch layer of SGLang"
@@ -66,7 +66,7 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class Covered:
-    """What a module needs, how far it is covered, and by what or why not.
+    """The need of a module, its coverage, and the definition or the reason for none.
 
     `spec` is a missing definition that its family makes.
     """

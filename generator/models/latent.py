@@ -1,4 +1,4 @@
-"""What latent attention needs, and DeepSeek's sparse one."""
+"""Definitions needed by latent attention, and by DeepSeek's sparse attention."""
 
 from __future__ import annotations
 

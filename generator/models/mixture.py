@@ -1,4 +1,4 @@
-"""What MLPs and mixtures of experts need."""
+"""Definitions needed by MLPs and mixtures of experts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a module of a model needs."""
+"""Definitions needed by one module of a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Need:
-    """Name the definition that a module needs.
+    """A definition that a module needs.
 
     `name` is the definition that families make. `also` are names of the dataset that
     serve as well, if they have the constants: those that are part of a name are not

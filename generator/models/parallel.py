@@ -1,4 +1,4 @@
-"""How a model is deployed: what is divided, and how the cache is kept."""
+"""Deployment of a model: degrees of parallelism, and the form of its cache."""
 
 from __future__ import annotations
 

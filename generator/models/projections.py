@@ -53,7 +53,7 @@ def quantisation(config: Config) -> str:
 
 @dataclass(frozen=True)
 class Projections:
-    """Name the definitions of linear layers by their features, output first.
+    """The definitions of linear layers by their features, output first.
 
     `layers` are the numbers of those that have them, empty outside of layers.
     """

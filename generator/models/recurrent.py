@@ -1,4 +1,4 @@
-"""What layers need that keep a state in the place of a cache."""
+"""Definitions needed by layers that keep a state instead of a cache."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, Deployment] = {
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What a model needs in a column, or why it is refused there.
+    """The needs of a model in one column, or why it is refused there.
 
     A model without experts has no column with `ep`. `unplaced` are modules that no
     definition is named for.

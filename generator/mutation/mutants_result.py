@@ -12,7 +12,7 @@ from generator.results.audits import CAUGHT, STATUSES, SURVIVED
 
 @dataclass(frozen=True)
 class MutantResult:
-    """Tell what became of one mutant.
+    """The outcome of one mutant.
 
     `test` and `case` are the first that caught it and `why` is what they said; of an
     equivalent one `why` says how that was shown. `raised` says that `run()` raised. `line` counts from 1 in the reference;
@@ -33,7 +33,7 @@ class MutantResult:
 
 @dataclass(frozen=True)
 class DefinitionResult:
-    """Tell what became of all mutants of one definition.
+    """The outcomes of all mutants of one definition.
 
     `reduced` are the axes that were audited shorter than the definition has them.
     `left_out` are tests that the reference itself does not pass: they catch nothing.

@@ -1,4 +1,4 @@
-"""What audits of tests found, of mutants and of false alarms, as reports."""
+"""Reports of audits: mutants, and false alarms."""
 
 from __future__ import annotations
 

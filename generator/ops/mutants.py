@@ -24,7 +24,7 @@ Change = Callable[[Inputs], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class DomainMutant:
-    """Name a defect and the wrapper that adds it to a run().
+    """A defect, and the wrapper that adds it to a run().
 
     `wrap` takes the definition's run(), which takes its inputs positionally. Wrap once
     for all cases: mutants that return stale outputs keep state between calls. `as_kernel`

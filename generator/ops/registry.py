@@ -21,7 +21,7 @@ _OWN = "generator.ops.op_types"
 
 
 class BadOpType(Failure):
-    """Say in one line which distribution's op_type can't be used, and why."""
+    """Raised with one line for a distribution's op_type that can't be used."""
 
 
 @cache

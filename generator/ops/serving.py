@@ -1,4 +1,4 @@
-"""Whether an op_type's functions are made for a definition: by its interface alone.
+"""Whether an op_type's functions fit a definition, judged by its interface alone.
 
 An op's functions read inputs, outputs and axes by name. The definitions of its family
 say which interfaces those are; one with another interface is not the op's, whatever its

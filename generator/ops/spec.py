@@ -1,4 +1,4 @@
-"""What the generator must know of an op_type without importing torch."""
+"""Static facts of an op_type that the generator reads without importing torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPS_WORDS: Mapping[str, tuple[str, Any]] = {
 
 @dataclass(frozen=True)
 class Figure:
-    """Say which figures of a model's config give a constant axis.
+    """The figures of a model's config that give a constant axis.
 
     `names` are keys of config.json. The axis is the `first` of them that a config has,
     the `sum` of them all, or `any` of them where the config has the first. `parallel` is

@@ -21,7 +21,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Candidates:
-    """What one row may choose from.
+    """The candidates that one row may choose from.
 
     ids int64 [n], all distinct; scores float64 [n], exact; errors maps an arithmetic
     to how far it may be off each score: float64 [n].

@@ -1,4 +1,4 @@
-"""What a call can't do without: bytes read and written once, and multiplications.
+"""Least work of a call: bytes read and written once, and multiplications.
 
 An op_type whose inputs are read in part, or that multiplies matrices, says so in a
 module `work` of its folder: `work(definition, axes, inputs)`. The count is a lower bound

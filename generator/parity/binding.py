@@ -1,4 +1,4 @@
-"""Which definition of a dataset computes each stage of a model."""
+"""Choice of the definition that computes each stage of a model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SHARES = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class StageBinding:
-    """What computes a stage.
+    """The implementation that computes a stage.
 
     `needed` is the definition that the model needs. `name` is the one whose reference,
     `text`, runs: `needed`, or where the dataset lacks it what its family makes, or one

@@ -1,4 +1,4 @@
-"""What errors are, and which are allowed: each bound with where it comes from."""
+"""Error measures and their bounds, each with its derivation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What computes a definition in a chain: its reference, a kernel, or a solution."""
+"""Callables of a definition in a chain: its reference, a kernel, or a solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules of a model were given and returned in one forward."""
+"""Inputs and outputs of a model's modules, captured in one forward."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIGITS = "0123456789"
 
 
 class Capture:
-    """What modules were given and returned, as matrices of one row a token."""
+    """Inputs and outputs of modules, as matrices of one row a token."""
 
     def __init__(
         self,

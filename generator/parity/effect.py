@@ -1,4 +1,4 @@
-"""What a kernel or a solution changes in a model: beside what references do."""
+"""Effect of a kernel or a solution on a model, against that of references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison with transformers proves of definitions, as a dataset keeps it."""
+"""Evidence of definitions from a comparison with transformers, as a dataset keeps it."""
 
 from __future__ import annotations
 

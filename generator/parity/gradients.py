@@ -19,7 +19,7 @@ _UNSEEN = ("+", ":1", "*", "^")
 
 @dataclass(frozen=True)
 class Backward:
-    """Name a value of a chain, and its gradients: transformers' and the chain's.
+    """A value of a chain with its gradients: transformers' and the chain's.
 
     `readers` are the stages of the layer that read it.
     """

@@ -1,4 +1,4 @@
-"""How the values of a chain become the inputs of definitions, and back."""
+"""Conversions between the values of a chain and the inputs of definitions."""
 
 from __future__ import annotations
 

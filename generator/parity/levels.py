@@ -40,7 +40,7 @@ ODD = 10.0
 
 @dataclass
 class DtypeRun:
-    """What the levels of one dtype work on: truth is the float32 model.
+    """The models that the levels of one dtype compare; truth is the float32 model.
 
     `steps` is the number of tokens to decode, and `lengths` are those of sequences whose
     next token is decoded.

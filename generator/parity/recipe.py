@@ -1,4 +1,4 @@
-"""How each family of models is composed of definitions: plain data, without torch.
+"""Composition of model families from definitions: plain data, without torch.
 
 A value is a matrix, one row a token; a stage reads some by name and writes others. What
 transformers computes there is the output of its module `at` a path in the layer.
@@ -16,7 +16,7 @@ PAGE_SIZES = (1, 64)
 
 @dataclass(frozen=True)
 class Stage:
-    """Say what one step of a layer reads and writes, and which definition computes it.
+    """One step of a layer: its inputs, outputs, and the definition that computes it.
 
     `kind` is the function of `kinds.py` that reshapes values to a definition's inputs.
     `at` names transformers' modules with the weights, or one of its functions (`rope`,

@@ -1,4 +1,4 @@
-"""What a comparison with transformers comes to, as a Report and as a heat map."""
+"""Results of a comparison with transformers, as a Report and as a heat map."""
 
 from __future__ import annotations
 

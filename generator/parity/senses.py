@@ -1,4 +1,4 @@
-"""What a model gets beside the tokens of its text: an image, speech, a source text."""
+"""Inputs of a model beside the tokens of its text: an image, speech, a source text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a stage of a chain runs: definitions that are called, weights, and caches."""
+"""Context of a stage in a chain: definitions, weights, and caches."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Pages:
 
 @dataclass
 class Site:
-    """Say where a stage runs: the layer, its weights, and the definitions by role.
+    """The context of a stage: the layer, its weights, and the definitions by role.
 
     `states` are those of layers that keep one, None without decoding. With a `page_size`
     attention is over `pages`, made for `capacity` tokens; `role`

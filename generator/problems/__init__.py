@@ -17,14 +17,14 @@ from generator.problems.messages import one_line
 
 
 class Failure(Exception):
-    """Say in one line what can't be read or done, and what to do about it.
+    """A failure in one line: what can't be read or done, and what to do about it.
 
     A command that meets it prints the line and exits with status 2.
     """
 
 
 class Severity(str, Enum):
-    """How much a Problem matters: an error makes a command exit 1."""
+    """The severity of a Problem: an error makes a command exit 1."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -34,12 +34,12 @@ CHECK = "# ----- check -----"
 
 
 class Unfit(ValueError):
-    """Say what a file of custom inputs lacks."""
+    """Raised where a file of custom inputs lacks something."""
 
 
 @dataclass(frozen=True)
 class Custom:
-    """What a file of custom inputs says; `source` is what defines `init`."""
+    """The contents of a file of custom inputs; `source` is what defines `init`."""
 
     call: Mapping[str, Any]
     case: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""What several definitions say of themselves in common, and each by itself."""
+"""Descriptions of definitions: the part that several share, and each one's own."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Proof:
-    """What proves a definition of no op: a text, and what its `run` returns."""
+    """The proof of a definition without an op: a text, and the outputs of its `run`."""
 
     found: Text | Forward
     text: Reference

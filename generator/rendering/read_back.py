@@ -1,4 +1,4 @@
-"""What a rendered file says of itself: which definitions it tests, and of which text."""
+"""Facts read back from a rendered file: the definitions it tests, and their text."""
 
 from __future__ import annotations
 

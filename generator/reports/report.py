@@ -1,4 +1,4 @@
-"""What a command reports, as one value that every printer takes."""
+"""The result of a command, as one value that every printer takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from generator.problems import Problem, Rule
 
 
 class Status(str, Enum):
-    """How a report, or one row of it, came out; open is neither passed nor failed."""
+    """The outcome of a report or of one row; open is neither passed nor failed."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -74,7 +74,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a report comes to.
+    """The conclusion of a report.
 
     `verdict` are words for the status of a review, and `reasons` lead to it.
     """
@@ -87,7 +87,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Report:
-    """What a command found, for any printer.
+    """The findings of a command, for any printer.
 
     `problems` may be an iterator, which a printer consumes once; `conclude` is right
     after that. `sections` are more important than the problems, `details` less.

@@ -1,1 +1,1 @@
-"""What was compared with what: test results, evidence, the table of verification."""
+"""Test results, evidence, and the table of verification."""

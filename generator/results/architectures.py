@@ -1,4 +1,4 @@
-"""Where kernels agreed: op_types by GPU architectures, and versions that are newer since."""
+"""Agreement with kernels by GPU architecture, and versions that are newer since."""
 
 from __future__ import annotations
 

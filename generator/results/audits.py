@@ -1,4 +1,4 @@
-"""What audits found of a dataset's definitions, as `verification/audit.json` keeps it.
+"""Results of audits, as `verification/audit.json` keeps them.
 
 What they found of limits is in `verification/limits.json`, in the same form.
 
@@ -35,7 +35,7 @@ _LONGEST_LINE, _LONGEST_VERSION = 300, 60
 
 
 class BrokenAudit(Failure):
-    """Say in one line what is wrong with an audit.json, and at which JSON pointer."""
+    """Raised with one line and the JSON pointer for an invalid audit.json."""
 
     def __init__(self, where: str, message: str, path: str = AUDIT) -> None:
         self.pointer = where
@@ -46,7 +46,7 @@ class BrokenAudit(Failure):
 
 @dataclass(frozen=True)
 class Audited:
-    """What the last audit of a definition found.
+    """The result of a definition's last audit.
 
     `sha256` is of what a run depends on (`rules.basis`), `counts` maps each status of a mutant to how
     many had it. A survivor has its name, and its line `before` and `after`: both are

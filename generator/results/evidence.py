@@ -33,7 +33,7 @@ _NUMBERS = ("seconds", "nmse", "lse", "hit_ratio")
 
 @dataclass(frozen=True)
 class SourceEvidence:
-    """What one source says of one definition.
+    """The evidence of one source on one definition.
 
     `verdict` is PASSED, FAILED, ERROR, or SKIPPED where nothing was compared; `reason`
     says why, and `skip_kind` is the value of that skip's Kind. `nmse` is the largest
@@ -71,7 +71,7 @@ _NOTHING = plain(SourceEvidence(""))
 
 @dataclass(frozen=True)
 class DefinitionEvidence:
-    """What a run says of one definition; `failed` are tests that compare nothing.
+    """The evidence of a run on one definition; `failed` are tests that compare nothing.
 
     `sources` maps `oracle`, `flashinfer/fa2`, `recorded` and the like to a Verdict.
     """

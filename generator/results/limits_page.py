@@ -43,7 +43,7 @@ audited first. A result for another text of a definition than it has now is not 
 
 @dataclass
 class OpTypeLimits:
-    """What an op_type's cases of the size `limits` have, and what became of its defects."""
+    """An op_type's cases of the size `limits`, and the fate of its planted defects."""
 
     names: list[str] = field(default_factory=list)
     audited: list[Audited] = field(default_factory=list)

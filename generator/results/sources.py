@@ -1,4 +1,4 @@
-"""What the name of a source says of it: `flashinfer/fa2`, `recorded:flashinfer/fa2`.
+"""Names of sources, parsed: `flashinfer/fa2`, `recorded:flashinfer/fa2`.
 
 A comparison of two sources has the names of both, `flashinfer/fa2 ~ sglang/triton`.
 """

@@ -1,4 +1,4 @@
-"""What each definition of a dataset was compared with, as a table, out of evidence."""
+"""Table of the comparisons on record of each definition, made from evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What definitions were compared with and what audits found of them, as a report."""
+"""Report of the comparisons and audits on record of definitions."""
 
 from __future__ import annotations
 

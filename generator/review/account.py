@@ -1,4 +1,4 @@
-"""Whether what a confined run of tests reported can be believed.
+"""Whether the report of a confined test run can be believed.
 
 A reference runs in the process that judges it, and can forge what that process says.
 So the reader knows beforehand what must be reported, and believes nothing else.
@@ -17,7 +17,7 @@ _SOME = 3
 
 
 class Account(NamedTuple):
-    """How each test ended, and each reason not to believe it.
+    """The outcome of each test, and each reason not to believe it.
 
     Among `failed` are those that were reported twice, or with an unknown outcome.
     """

@@ -20,7 +20,7 @@ from generator.rendering.render import environment
 
 @dataclass(frozen=True)
 class Canaries:
-    """Where the canaries are, and their ids with those of the tests that they copy."""
+    """The canaries' places, and their ids with those of the tests that they copy."""
 
     file: Path
     before: Mapping[str, str]

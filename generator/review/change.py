@@ -1,4 +1,4 @@
-"""What a change does to one definition and to what belongs to it."""
+"""Change of one definition and of the files that belong to it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WorkloadCounts:
 
 @dataclass(frozen=True)
 class Change:
-    """What happened to one definition.
+    """The change of one definition.
 
     `kind` is new, removed, renamed, changed, or attached where only files beside the
     definition changed. `old` and `new` are None where there is no side or it can't be

@@ -1,4 +1,4 @@
-"""What tests check, read out of their text, and what of it a change loosens.
+"""Checks read out of the text of tests, and those that a change loosens.
 
 The text is parsed and nothing of it runs. What decides a test's outcome and can be read
 without running it is a Fact: each tolerance, case, policy, relation, skip, constant, base

@@ -1,4 +1,4 @@
-"""What a review asks to run on a machine with a GPU."""
+"""Commands that a review asks to be run on a machine with a GPU."""
 
 from __future__ import annotations
 

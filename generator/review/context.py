@@ -1,4 +1,4 @@
-"""What the points of the checklist are answered from."""
+"""Inputs of the checklist's points."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_BLOBS = {
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """What the points are answered from.
+    """The inputs of the points of the checklist.
 
     `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
     that base and head have in verification/, the audits what they have in audit.json.

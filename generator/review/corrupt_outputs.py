@@ -1,4 +1,4 @@
-"""What the canaries of a run share: it makes the outputs of a reference wrong.
+"""Canaries' shared code: it makes the outputs of a reference wrong.
 
 The text of this file stands in front of the canaries (see canary.py), beside rendered
 tests. It imports nothing of the generator.

@@ -59,7 +59,7 @@ os.execv(sys.executable, [sys.executable, "-m", "pytest", *words])
 
 @dataclass(frozen=True)
 class SoftwareRun:
-    """What the tests of one side's software showed on the other side's dataset.
+    """The results of one side's software on the other side's dataset.
 
     `failed` are tests that speak against the change, `known` those that fail whatever
     it does. `lost` are tests that the base's software passes on the same definitions,

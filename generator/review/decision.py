@@ -1,4 +1,4 @@
-"""What a review decides, and the reasons that lead to it, by weight."""
+"""Decisions of a review, and the reasons for them, by weight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from generator.reports.report import Status
 
 
 class Decision(str, Enum):
-    """What a review comes to; the value is the verdict in words, least first."""
+    """The decision of a review; the value is the verdict in words, least first."""
 
     APPROVE = "approve"
     GPU = "needs a GPU"
@@ -25,7 +25,7 @@ class Decision(str, Enum):
 
 
 class Weight(IntEnum):
-    """How much a reason matters: a wrong value comes before a file that is missing."""
+    """The weight of a reason: a wrong value comes before a missing file."""
 
     WRONG_VALUE = 0
     FALSE_CLAIM = 1

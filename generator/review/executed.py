@@ -1,4 +1,4 @@
-"""What an executed run showed, and what its tests compared: bounded, inert."""
+"""Results of an executed run, and the comparisons of its tests: bounded, inert."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FINDINGS = 8
 
 @dataclass(frozen=True)
 class ExecutedComparison:
-    """What one test says of one output against one source.
+    """The result of one test for one output against one source.
 
     `verdict` is PASSED, FAILED, ERROR or SKIPPED; for a test that compared nothing,
     `output` is empty. Figures are None where there are none; they may be NaN.
@@ -48,7 +48,7 @@ class ExecutedComparison:
 
 @dataclass(frozen=True)
 class Executed:
-    """What running the reference tests of the changed definitions showed.
+    """The results of the reference tests of the changed definitions.
 
     `problems` are reasons not to believe a pass; a failure is always believed.
     `layers` are what the sandbox could not put up.

@@ -53,7 +53,7 @@ with tarfile.open(archive, "w") as tar:
 
 @dataclass(frozen=True)
 class Rerun:
-    """What running some tests again came to, and the files of those that failed.
+    """The results of rerun tests, and the files of those that failed.
 
     `files` are path → content, FOLDER/failure.json and the tensors beside it.
     """

@@ -1,4 +1,4 @@
-"""What a review finds on files of a change, as Problems, and what each asks for."""
+"""Findings of a review on a change's files, as Problems, and the decision each asks for."""
 
 from __future__ import annotations
 

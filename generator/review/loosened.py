@@ -1,4 +1,4 @@
-"""What a change of a definition takes from its tests, where no file of tests says so."""
+"""Checks that a changed definition loosens where no file of tests shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dataset had and the change takes away, or replaces under its old name.
+"""Files that a change removes, or replaces under their old name.
 
 Files, and what is in them: workloads, entries of evidence, of the audit. A removed
 definition stands for all that belongs to it.
@@ -48,7 +48,7 @@ _KINDS: Mapping[str, Collection[str]] = {
 
 @dataclass
 class AcceptedRemovals:
-    """What a person accepted, as `removal:PATH` or `weaker:PATH`.
+    """Changes that a person accepted, as `removal:PATH` or `weaker:PATH`.
 
     A PATH that ends in a slash is a folder. `unused` are those that met nothing.
     """
@@ -194,7 +194,7 @@ def _entries(runs: Sequence[Run]) -> dict[_About, str]:
 
 
 class _Standing:
-    """Tell which results are on the definitions as they are.
+    """Results that belong to the definitions as they are.
 
     A result on the text before is one, where the text now computes the same: it is what
     the change itself is approved for. `now` maps a name and a text of the base to those

@@ -37,7 +37,7 @@ _SECONDS = 600.0
 
 @dataclass(frozen=True)
 class RenderedChange:
-    """What became of the rendered tests, and what tests check otherwise now.
+    """Changes of the rendered tests, and of what tests check.
 
     `equal` are files of the head that are what the base's software renders.
     """

@@ -1,4 +1,4 @@
-"""What a review found, as a report."""
+"""Report of a review."""
 
 from __future__ import annotations
 

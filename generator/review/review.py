@@ -129,7 +129,7 @@ def _key(problem: Problem, renamed: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ReviewRequest:
-    """What a person asked for or accepted with the review.
+    """Options and acceptances of a review.
 
     `accepted` are as `removal:PATH`, `unproven` are definitions with which nothing need
     be compared.

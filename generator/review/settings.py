@@ -1,4 +1,4 @@
-"""What a dataset asks of its pull requests: `review.toml`, read from the base alone.
+"""A dataset's requirements of its pull requests: `review.toml`, read from base alone.
 
     [points]
     required = ["agreed", "recording"]
@@ -56,7 +56,7 @@ POINTS: Mapping[str, bool] = MappingProxyType(
 
 @dataclass(frozen=True)
 class ReviewSettings:
-    """Which points are required; the others are advice."""
+    """The required points; the others are advice."""
 
     required: frozenset[str] = field(
         default_factory=lambda: frozenset(p for p, needed in POINTS.items() if needed)

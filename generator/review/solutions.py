@@ -35,7 +35,7 @@ _LONG = 300
 
 @dataclass(frozen=True)
 class TraceClaim:
-    """What a new trace says of a solution on a workload, and what a run found.
+    """The claim of a new trace for a solution on a workload, and a run's answer to it.
 
     `found` is the run's verdict, `why` what it rests on: a case, or what was missing.
     """

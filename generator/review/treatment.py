@@ -1,4 +1,4 @@
-"""What a review does with each path of a change: what it checks, and what it does not.
+"""Treatment of each path of a change: what is checked, and what is not.
 
 `dataset.changes.class_of` says what the commands do with a path. Here each class is
 described, finer, for the reader of a report. What runs and what is unknown is never
@@ -21,7 +21,7 @@ from generator.rules.accepted import ACCEPTED
 
 @dataclass(frozen=True)
 class Treatment:
-    """What a review does with files of one kind.
+    """The treatment of files of one kind.
 
     `could` says what such a file could switch off or claim; it is empty where the
     review itself judges the files. `is_kept` says that removing one needs a person's

@@ -1,4 +1,4 @@
-"""Where a workload comes from, by what its line shows."""
+"""Origin of a workload, by the contents of its line."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ ACCEPTED_UNUSED = warning("""accepted-unused: accepted.toml accepts an error tha
 
 @dataclass
 class AcceptedErrors:
-    """Which errors a dataset accepts, and why: (rule, definition) → reason."""
+    """Errors that a dataset accepts, and why: (rule, definition) → reason."""
 
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -83,7 +83,7 @@ def read_accepted(root: Path) -> AcceptedErrors:
 
 
 class _Unusable(Exception):
-    """Say in words what is wrong with the file."""
+    """Raised in words where the file is invalid."""
 
 
 def _unusable(why: str) -> AcceptedErrors:

@@ -1,4 +1,4 @@
-"""What a run of a definition's tests depends on, as a hash: results are filed under it.
+"""Hash of everything that a run of a definition's tests depends on; results have it as key.
 
 That is the name, which states constants; op_type, axes, inputs, outputs, constraints and
 the reference's text; and what the tags give to a run: the values that the tagged models'

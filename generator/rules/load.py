@@ -29,7 +29,7 @@ LoadedFile = tuple[LoadedDefinition | None, list[Problem]]
 
 @dataclass(frozen=True)
 class Loaded:
-    """What was loaded and everything that is wrong with it.
+    """Loaded definitions, and every problem of their files.
 
     `definitions` are fit to be rendered, sorted by op_type and name; `unfit` ones fit
     the schema but break a rule that forbids rendering. `files` are those selected,

@@ -1,4 +1,4 @@
-"""What flashinfer-bench's models refuse: a dataset with it does not load there at all.
+"""Rules of flashinfer-bench's models: a dataset that breaks one does not load there.
 
 Its `TraceSet` reads every file and raises at the first that a model rejects, so these
 rules hold for whole datasets. They say what the schemas here leave open.

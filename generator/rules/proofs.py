@@ -1,4 +1,4 @@
-"""What proves a definition that no op_type serves: an oracle's text, or a forward one.
+"""Proofs of definitions without an op_type: an oracle's text, or a forward definition.
 
 Such a text is `oracles/<op_type>/<definition>.py` of the dataset; its `run` takes the
 definition's inputs and returns its outputs in float64. A definition of an op_type

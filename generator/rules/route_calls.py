@@ -1,4 +1,4 @@
-"""What FlashInfer passes to a solution that it finds by its name, and takes from it.
+"""Calls that FlashInfer makes of a solution that it finds by name.
 
 `trace_apply` calls with the inputs of the function's trace template: by name if the
 solution is in Python, by position else; outputs go by position into what the API returns

@@ -1,4 +1,4 @@
-"""What tags claim of production: the function, the share of a model, the layout of scales."""
+"""Claims of tags about production: the function, the model's share, the scale layout."""
 
 from __future__ import annotations
 

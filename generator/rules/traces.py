@@ -56,7 +56,7 @@ _SPEEDUP_SLACK = 0.02
 
 @dataclass
 class TraceTargets:
-    """What a definition's traces may refer to, and what they covered.
+    """Solutions and workloads that a definition's traces may name, and those they covered.
 
     `workloads` maps uuid to axes, `solutions` name to author.
     """

@@ -40,7 +40,7 @@ _PACKAGE = "flashinfer"
 
 
 class UnmatchedFunction(Exception):
-    """Say why a function can't be called for a definition."""
+    """Raised where a function can't be called for a definition."""
 
 
 def op_by_name(apis: Sequence[str]) -> Op:

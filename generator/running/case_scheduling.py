@@ -25,7 +25,7 @@ _AHEAD = 2
 
 
 class Spread(Protocol):
-    """Know the cases, and which worker has which GPU."""
+    """The cases of a run, and the GPU of each worker."""
 
     def plan(self) -> Plan:
         """Return what the workers know of the tests."""
@@ -38,7 +38,7 @@ class Spread(Protocol):
 
 
 class CaseScheduling(LoadScheduling):  # type: ignore[misc]
-    """Give a worker that runs out of tests the first case for which its GPU has room.
+    """A scheduler that gives an idle worker the first case that fits its GPU.
 
     The tests come in the order in which cases are to be started. What a worker holds is
     the largest of the cases that it has tests of: it runs one after the other.

@@ -1,4 +1,4 @@
-"""What becomes of a run after a kernel has broken its process's CUDA context.
+"""A run after a kernel has broken its process's CUDA context.
 
 An illegal address or a device-side assert leaves every later CUDA call of the process
 failing. What ran before is judged; nothing that comes after is, in this process.

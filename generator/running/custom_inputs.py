@@ -35,12 +35,12 @@ _LISTS = ("List[torch.Tensor", "list[torch.Tensor", "typing.List[torch.Tensor")
 
 
 class UnusableInputs(Exception):
-    """Say why a function can't be called with custom inputs."""
+    """Raised where a function can't be called with custom inputs."""
 
 
 @dataclass(frozen=True)
 class CustomInputs:
-    """What a definition's file of custom inputs says.
+    """The contents of a definition's file of custom inputs.
 
     `init` returns the function of that name. `call` has its arguments, `case` the sizes
     of the variable axes that it makes. `arguments` gives for each input the kernel's

@@ -1,4 +1,4 @@
-"""Where a wrong output is wrong, as plain values: which rows, how far, the likely cause."""
+"""Description of a wrong output, as plain values: rows, distances, the likely cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the machine, and for each test whom it is about and how it ended.
+"""Records of a run: the machine, and each test's subject and outcome.
 
 `--results FILE` is JSON Lines: a line for the machine, then one for each test.
 """

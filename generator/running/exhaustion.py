@@ -1,4 +1,4 @@
-"""What becomes of a test that runs out of memory: a skip with the numbers.
+"""Tests that run out of memory become skips with the numbers.
 
 The case's smaller siblings are tested all the same. `memory.shortage` foresees what it
 can; kernels, references and comparisons also take what no interface tells.

@@ -1,4 +1,4 @@
-"""What hand-written tests beside rendered ones import from conftest.py.
+"""Names that hand-written tests beside rendered ones import from conftest.py.
 
 Tests of the published dataset, written by people and agents, have these names from
 theirs. They keep running beside rendered tests; rendered tests use none of them.

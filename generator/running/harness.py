@@ -201,7 +201,7 @@ class Metamorphic(ReferenceTests):
     def test_metamorphic(
         self, related: Trial, relation: Relation, record_property: RecordProperty
     ) -> None:
-        """What further calls return follows from what the first one returned."""
+        """Further calls return what follows from the first one."""
         peer = self.file().peer(relation) if relation.peer is not None else None
         checked = checks.metamorphic(self.subject(), related, relation, peer)
         self._settle(checked, record_property)

@@ -32,7 +32,7 @@ KEPT_BYTES = 2**30
 
 @dataclass(frozen=True)
 class RecordJob:
-    """Say what a worker records; `symbols` are what its fi_api tags name."""
+    """A worker's task of recording; `symbols` are the names of its fi_api tags."""
 
     out: str
     symbols: Sequence[str] = ()

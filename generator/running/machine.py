@@ -24,7 +24,7 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True)
 class RecordingMachine:
-    """What a kernel's answer may depend on beside its inputs.
+    """Properties of a machine that a kernel's outputs may depend on.
 
     `sm` is the compute capability as 90 for 9.0, None on a CPU; `date` is UTC's.
     """

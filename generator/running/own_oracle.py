@@ -138,7 +138,7 @@ def _wide(value: Any) -> Any:
 
 
 class _Wide(TorchFunctionMode):
-    """Keep in float64 what a text casts or makes in a shorter floating-point dtype."""
+    """A mode that keeps float64 where a text casts to a shorter floating-point dtype."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -1,4 +1,4 @@
-"""Which version of a provider is here, in words."""
+"""Installed versions of providers, in words."""
 
 from __future__ import annotations
 

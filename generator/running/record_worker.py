@@ -43,7 +43,7 @@ Sources = list[tuple[str, Backend]]
 
 @dataclass
 class WorkerResult:
-    """Tell what became of one definition; `remarks` are for a person.
+    """The outcome for one definition; `remarks` are for a person.
 
     `agrees` says whether all that was called agrees with the oracle.
     """

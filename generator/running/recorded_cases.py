@@ -1,4 +1,4 @@
-"""Which cases of a definition have been recorded."""
+"""Cases of a definition that have been recorded."""
 
 from __future__ import annotations
 

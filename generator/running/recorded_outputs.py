@@ -1,4 +1,4 @@
-"""What a recording keeps of a kernel's outputs, and how far these are from the oracle."""
+"""Recorded outputs of a kernel, and their distances from the oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POLICY_BYTES = 256 * 2**10
 
 
 class Unstorable(Exception):
-    """Say why an output can't be recorded."""
+    """Raised where an output can't be recorded."""
 
 
 class Storing:

@@ -1,4 +1,4 @@
-"""What the workers of a run know of its tests, and tell the parent."""
+"""The workers' knowledge of a run's tests, and its transfer to the parent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Plan:
-    """What the workers know of the tests that they collected.
+    """The workers' knowledge of the tests that they collected.
 
     `cases` gives for each case, in the order of the tests, the number of its tests, the
     GPU memory that it needs, in bytes, and its definition. `live` names the definitions,

@@ -38,15 +38,15 @@ MOST_LOSSES = 5
 
 
 class AdapterError(Exception):
-    """What an adapter raised in the worker: its type, message and traceback."""
+    """An adapter's exception in the worker: its type, message and traceback."""
 
 
 class WorkerLost(Exception):
-    """Say how the worker ended while it was asked, and what it said last."""
+    """Raised where the worker ended during a request, with its last output."""
 
 
 class SGLangWorker:
-    """Keep the worker of a test run, and why there is none."""
+    """The worker of a test run, or the reason why there is none."""
 
     def __init__(self) -> None:
         self.process: Process | None = None
@@ -57,7 +57,7 @@ class SGLangWorker:
 
     @cached_property
     def not_installed(self) -> Obstacle | None:
-        """Why SGLang can't be had, which every test asks when it is collected."""
+        """Return why SGLang can't be used; asked for every collected test."""
         return _not_installed()
 
     def ask(self, file: str, name: str, *question: Any) -> Any:

@@ -144,7 +144,7 @@ class _StandInModule(ModuleType):
 
 
 class _StandInType(type):
-    """Let a stand-in be a base class, an annotation, a decorator or a namespace."""
+    """A metaclass: its classes serve as base class, annotation, decorator or namespace."""
 
     def __getattr__(cls, name: str) -> Any:
         # SGLang asks `triton.runtime.driver` for a GPU, and takes this for: none

@@ -33,7 +33,7 @@ _BOOT = (
 
 
 class Lost(Exception):
-    """Say how the worker ended; its last words are on the lines after the first."""
+    """Raised where the worker ended; its last output follows the first line."""
 
 
 class Deadline:

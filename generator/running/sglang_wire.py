@@ -25,7 +25,7 @@ SHARED_FROM = 1 << 20
 
 @dataclass(frozen=True)
 class _Sent:
-    """Say how a tensor's bytes follow: `order` lists its dimensions, outermost first.
+    """The layout of a tensor's bytes: `order` lists its dimensions, outermost first.
 
     So the receiver gets the strides of a dense tensor back; gaps are not sent.
     """

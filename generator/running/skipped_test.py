@@ -22,7 +22,7 @@ class Skipped(pytest.skip.Exception):  # type: ignore[misc,name-defined]
 
 @dataclass(frozen=True)
 class Broken:
-    """Say why a test can't even be posed: it fails, for nothing stands in its way."""
+    """Raised where a test can't be posed although nothing stands in its way: it fails."""
 
     reason: str
 

@@ -162,7 +162,7 @@ def _in_rounds(weighed: Sequence[Weighed]) -> list[Weighed]:
 
 
 class Spreading:
-    """Give xdist's workers their GPUs, and the tests an order; remember durations."""
+    """The xdist plug-in that gives workers their GPUs and tests an order by duration."""
 
     def __init__(self, config: pytest.Config, device: Any) -> None:
         self._config = config

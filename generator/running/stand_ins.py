@@ -1,4 +1,4 @@
-"""What FlashInfer's quantisers give on a CPU, for the `init` of templates that call them.
+"""Stand-ins on a CPU for FlashInfer's quantisers, which templates' `init` calls.
 
 Their kernels run on Blackwell only: on Hopper some return what was in memory. The
 values are those of FlashInfer's own references of them, the scales in the layout of

@@ -75,7 +75,7 @@ class NotCompiled(BaseException):
 
 @dataclass(frozen=True)
 class WarmUpCall:
-    """Say what to call: a backend of a provider on a definition's smallest case."""
+    """A warm-up call: a backend of a provider on a definition's smallest case."""
 
     subject: Subject
     provider: str

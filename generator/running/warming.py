@@ -32,7 +32,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Job:
-    """Say for which definitions, by rendered file, and how many modules at a time."""
+    """The definitions to warm up, by rendered file, and the number of modules at a time."""
 
     files: Mapping[str, list[str]]
     jobs: int

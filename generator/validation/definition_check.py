@@ -43,7 +43,7 @@ from generator.validation.workload_check import check_workload_file
 
 @dataclass(frozen=True)
 class DefinitionFiles:
-    """Name the files that are checked together, relative to the dataset's root.
+    """The files that are checked together, relative to the dataset's root.
 
     `loaded` is what loading `file` gave, where that is known already.
     """
@@ -57,7 +57,7 @@ class DefinitionFiles:
 
 @dataclass(frozen=True)
 class CheckedDefinition:
-    """What checking a unit found.
+    """The results of checking a unit.
 
     `name` is what the definition says, where that could be read. `elsewhere` are
     blobs in folders of other definitions that it uses, `unused` those of its own that

@@ -22,7 +22,7 @@ from generator.rules.workloads import WORKLOAD_MISSING, check_form, check_identi
 
 @dataclass(frozen=True)
 class WorkloadFile:
-    """What a workload file has: its Problems, and the axes of each uuid.
+    """The contents of a workload file: its Problems, and the axes of each uuid.
 
     `count` is the number of lines.
     """

@@ -21,7 +21,7 @@ from kernel_judge.subject import Subject
 def metamorphic(
     subject: Subject, trial: Trial, relation: Relation, peer: Subject | None = None
 ) -> Iterator[Compared]:
-    """What further calls return follows from what the first one returned.
+    """Check that further calls return what follows from the first one.
 
     `peer` is the subject that the relation compares with, where it names one:
     `SubjectFile.peer`.

@@ -1,4 +1,4 @@
-"""Where the error of an output sits: a small histogram and a small grid of it.
+"""Distribution of an output's error over its elements: a small histogram and grid.
 
 Both are of |actual - expected| / allowed, the error in units of what the tolerance
 allows, and of a bounded size, so that a line of results can hold them. torch is imported

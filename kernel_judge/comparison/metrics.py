@@ -1,4 +1,4 @@
-"""How far two tensors are apart, measured in float64."""
+"""Distances between two tensors, measured in float64."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from kernel_judge.definition import Case, Definition
 
 @dataclass(frozen=True)
 class Question:
-    """What a policy may want to know of a comparison beside the two values.
+    """Context of a comparison for a policy, beside the two values.
 
     `inputs` are the trial's, on the CPU; nobody writes to these. `source` is `oracle`,
     or a provider with its backend (`flashinfer/fa2`). `other` is the second source

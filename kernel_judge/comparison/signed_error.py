@@ -1,4 +1,4 @@
-"""Whether the errors of an output have a sign: a factor, or an offset, of the whole.
+"""Signed errors: a factor or an offset common to the elements of an output.
 
 Rounding to nearest has no sign. So a least-squares factor Σae/Σe² other than 1, or a mean
 error other than 0, that is more than errors of either sign explain over so many elements

@@ -1,4 +1,4 @@
-"""How far a reference may be from what it is compared with, and why."""
+"""Tolerances of a comparison, and their derivation."""
 
 from __future__ import annotations
 

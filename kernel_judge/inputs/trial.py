@@ -30,7 +30,7 @@ _UNCHECKED = (WORKLOAD, LIMITS)
 
 
 class Trial:
-    """Keep the inputs and outputs of one definition on one case while it is tested.
+    """The inputs and outputs of one definition on one case while it is tested.
 
     `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
     a copy of its own on `device`, since some kernels write in place. `guessed` inputs

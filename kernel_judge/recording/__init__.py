@@ -1,1 +1,1 @@
-"""What production kernels returned, as a file, and how it is compared again."""
+"""Outputs of production kernels as files, and their comparison later."""

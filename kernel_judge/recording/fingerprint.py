@@ -1,4 +1,4 @@
-"""What a recording depends on, as hashes: of inputs, and of an interface."""
+"""Hashes that a recording depends on: of inputs, and of an interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which elements of a large output a recording keeps: few, and spread over every part.
+"""Sampled positions of a large output in a recording: few, spread over every part.
 
 The leading axes whose indices fit into the count, such as (row, head), form cells, and
 every cell gets equally many elements. Along each axis left, the elements of a cell lie

@@ -49,7 +49,7 @@ Tensors = dict[str, "torch.Tensor"]
 
 
 class Damaged(Exception):
-    """Say that a file is not a recording as it was written, and which one."""
+    """Raised for a file that is not a recording as it was written."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path} {what}")

@@ -1,4 +1,4 @@
-"""Which production kernels one Hopper GPU can call, and which of them are on record."""
+"""Production kernels that one Hopper GPU can call, and those that are on record."""
 
 from __future__ import annotations
 

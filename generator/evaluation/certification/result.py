@@ -1,4 +1,4 @@
-"""What kernels came to under conditions, as `verification/conditions.json` keeps it.
+"""Verdicts of production kernels under conditions: `verification/conditions.json`.
 
 One line a definition. A definition is known by the hash of what a run of it depends on: a result for
 another text of it is stale.

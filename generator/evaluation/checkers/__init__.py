@@ -1,1 +1,1 @@
-"""What other checkers let pass: their rules and inputs, and planted defects to judge."""
+"""Other projects' checkers against planted defects: their rules and inputs."""

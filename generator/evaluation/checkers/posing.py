@@ -35,7 +35,7 @@ _SEED, _SECONDS = 42, 60.0
 
 @dataclass(frozen=True)
 class PosedRounds:
-    """What passes a checker in all of its rounds; `why` says why none was posed."""
+    """Mutants that pass a checker in all of its rounds; `why`: the reason for none."""
 
     rounds: int = 0
     passes: Sequence[str] = ()

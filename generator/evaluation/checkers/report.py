@@ -1,4 +1,4 @@
-"""What checkers let pass, as a report and as the page docs/generated/checkers.md."""
+"""Defects that other checkers miss, as a report and as docs/generated/checkers.md."""
 
 from __future__ import annotations
 

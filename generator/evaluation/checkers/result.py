@@ -1,4 +1,4 @@
-"""What checkers let pass, as `verification/checkers.json` keeps it: a line a definition.
+"""Defects that other checkers miss: `verification/checkers.json`, a line a definition.
 
 A definition is known by the hash of what a run of it depends on: a result for another text of it is stale.
 """

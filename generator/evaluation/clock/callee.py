@@ -156,7 +156,7 @@ class Callee:
 
 
 class _Pool:
-    """Have torch allocate in the judge's memory what a call allocates.
+    """An allocator of torch that takes a call's memory from the judge.
 
     Where the arena is full, memory comes from the driver; such outputs are copied.
     """

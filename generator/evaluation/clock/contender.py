@@ -1,4 +1,4 @@
-"""Who is timed, and what the figures of all come to."""
+"""The timed implementations, and the statistics of their figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Contender:
 
 
 class Zero:
-    """What calls of nothing take: of those that wait for the device, and of others.
+    """The time of empty calls: of those that wait for the device, and of others.
 
     A call with one tiny kernel takes the changes of context and that kernel; one with two
     takes a kernel more. So the difference of both is what a kernel adds to a stream, and

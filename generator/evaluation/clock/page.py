@@ -30,7 +30,7 @@ _FEW_CORES = 4
 
 
 class Silent(Exception):
-    """Say that the other side did not write in time, or is gone."""
+    """Raised where the other side did not write in time, or has ended."""
 
 
 class Page:

@@ -29,7 +29,7 @@ TRUSTED = ("flashinfer", "pytorch")
 
 
 class NoRival(Exception):
-    """Say why a process of rivals could not be had."""
+    """Raised where a process of rivals could not be started."""
 
 
 class Rivals:

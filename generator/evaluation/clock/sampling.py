@@ -61,7 +61,7 @@ def spread(figures: Sequence[float]) -> float:
 
 @dataclass
 class Drawn(Generic[Value]):
-    """Keep `count` of all values that come, each set with the same chance.
+    """A uniform sample of `count` of all values that come.
 
     Whether one is kept is drawn when it is there, and may be taken back by a later one:
     a call is judged or not by what is drawn after all of them (Vitter's algorithm R).

@@ -25,7 +25,7 @@ _PINNED, _DEVICE, _READ_WRITE, _FILE_DESCRIPTOR = 1, 1, 3, 1
 
 
 class DriverError(RuntimeError):
-    """Say which call of the CUDA driver failed, and its number for that."""
+    """A failed call of the CUDA driver, with its error number."""
 
 
 class _Location(ctypes.Structure):

@@ -73,12 +73,12 @@ class Kept:
 
 
 class Untimed(Exception):
-    """Say why no figure counts, which is not what a solution answered."""
+    """Raised where no figure counts, for a reason that is not the solution's."""
 
 
 @dataclass(frozen=True)
 class Sat:
-    """What a sitting came to: the calls to be judged, and each contender's single figures."""
+    """The result of a sitting: calls to be judged, and each contender's single figures."""
 
     timing: dict[str, Any]
     judged: Sequence[Kept]

@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Timed:
-    """What one call took, in milliseconds, and what the callee said of it.
+    """The times of one call, in milliseconds, and the callee's answer.
 
     On a GPU its own events measure all but `host`: no wait of the judge is in a figure.
 

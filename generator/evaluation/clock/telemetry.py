@@ -1,4 +1,4 @@
-"""What NVML says of the GPU while it is timed: clocks, power, and why it is slowed down."""
+"""NVML readings while a GPU is timed: clocks, power, throttle reasons."""
 
 from __future__ import annotations
 

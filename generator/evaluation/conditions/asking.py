@@ -1,4 +1,4 @@
-"""What conditions ask a solution with: calls that are judged, cases, a process that works."""
+"""Context of a condition: judged calls, cases, and the solution's process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEPT, _KEPT_BYTES = 4, 64 << 20
 
 
 class ConditionSkipped(Exception):
-    """Say why a condition can't be asked of a definition, or here."""
+    """Raised where a condition does not apply to a definition, or not here."""
 
 
 @dataclass

@@ -72,7 +72,7 @@ class Engine:
         seen: dict[str, tuple[Any, ...]] = {}
 
         class Watch(modes.TorchDispatchMode):  # type: ignore[misc]
-            """Keep a copy of the first arguments of each registered operator."""
+            """A mode that copies the first arguments of each registered operator."""
 
             def __torch_dispatch__(
                 self, operator: Any, types: Any, args: Any = (), named: Any = None

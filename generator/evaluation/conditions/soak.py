@@ -111,7 +111,7 @@ def growth(samples: Sequence[Sample]) -> str:
 
 @dataclass(frozen=True)
 class ProcessState:
-    """What a process says of itself: what it changed in torch, and its memory.
+    """A process's report of itself: its changes of torch's state, and its memory.
 
     `changed` has in words what is no more as it was. `draws` is whether the last call
     drew from torch's generators.

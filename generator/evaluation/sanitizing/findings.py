@@ -31,7 +31,7 @@ _FRAME = re.compile(r"Device Frame: ?(?P<kernel>.+?)(?:\+0x[0-9a-fA-F]+| \(|$)")
 
 @dataclass(frozen=True)
 class Findings:
-    """What a run of a tool came to: how many findings, None without a summary.
+    """The result of a tool's run: the number of findings, None without a summary.
 
     `first` is the first one in a line, empty without one; `kernel` is where it was.
     """

@@ -55,7 +55,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a watched process ended: the tool's log, and why not all calls were made."""
+    """The end of a watched process: the tool's log, and why not all calls were made."""
 
     log: str
     why: str = ""

@@ -1,4 +1,4 @@
-"""How bubblewrap is called: the user of the command, and the files it can see."""
+"""Arguments of bubblewrap: the user of the command, and the files it can see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CUDA needs in a sandbox: device files, libraries, the toolkit, variables."""
+"""CUDA in a sandbox: device files, libraries, the toolkit, environment variables."""
 
 from __future__ import annotations
 

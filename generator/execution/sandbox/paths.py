@@ -1,4 +1,4 @@
-"""What a confined command can read, and the environment that it gets."""
+"""Files that a confined command can read, and its environment."""
 
 from __future__ import annotations
 

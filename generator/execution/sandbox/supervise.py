@@ -43,7 +43,7 @@ limited apart from that, so that this bound need not be close."""
 
 @dataclass(frozen=True)
 class Limits:
-    """What a command may use; sizes in bytes, times in seconds.
+    """Limits of a command; sizes in bytes, times in seconds.
 
     At `wall_seconds` all of its processes are killed; `cpu_seconds` are those of one
     process. `memory_bytes` are resident in all processes together, each of which may
@@ -69,7 +69,7 @@ CUDA_LIMITS = Limits(3600.0, 3600, 64 << 30, 4096, 4096, 4 << 30, 16 << 30)
 
 @dataclass(frozen=True)
 class CommandOutcome:
-    """How a confined command ended, and what it said.
+    """The exit status of a confined command, and its output.
 
     `status` is `exited`, `killed` by a signal, `limit` or `not started`; `detail` says
     why it was not started. An `exit_status` is not greater than 128: bubblewrap adds

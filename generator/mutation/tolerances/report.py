@@ -1,4 +1,4 @@
-"""What floors measured, as a report: a table, and a page that tells how to read it."""
+"""Report of measured floors: a table, and a page that explains it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def is_narrow(value: Any) -> bool:
 
 
 class Unrounded:
-    """Keep a float64 copy of each storage that holds rounded values.
+    """A mode that keeps a float64 copy of each storage of rounded values.
 
     By storage, not by tensor: a write through a view changes the base as well.
     """

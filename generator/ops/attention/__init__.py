@@ -1,1 +1,1 @@
-"""What the op_types of attention share: cases, oracle, relations, mutants, families."""
+"""Shared parts of attention op_types: cases, oracle, relations, mutants, families."""

@@ -1,4 +1,4 @@
-"""How large a case's logits are, which their float32 errors grow with."""
+"""Magnitude of a case's logits, with which their float32 errors grow."""
 
 from __future__ import annotations
 

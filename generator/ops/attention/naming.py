@@ -1,4 +1,4 @@
-"""What grouped-query attention's names say, paged or not; imports no torch."""
+"""Names of grouped-query attention, paged or not, parsed; imports no torch."""
 
 from __future__ import annotations
 

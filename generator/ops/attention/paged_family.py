@@ -1,4 +1,4 @@
-"""What all attention over a paged cache has in common."""
+"""Interface shared by all attention over a paged cache."""
 
 from __future__ import annotations
 

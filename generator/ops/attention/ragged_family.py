@@ -1,4 +1,4 @@
-"""What all attention over keys and values without a cache has in common."""
+"""Interface shared by all attention over keys and values without a cache."""
 
 from __future__ import annotations
 

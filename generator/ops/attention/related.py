@@ -1,4 +1,4 @@
-"""What the relations of attention are made of: bounds, peers, runs of other layouts."""
+"""Building blocks of attention's relations: bounds, peers, runs of other layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention does besides a causal softmax over all keys: window, cap, mask, bias."""
+"""Variants of attention beside the causal softmax: window, cap, mask, bias."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from generator.ops.registry import op_folder
 
 @dataclass(frozen=True)
 class CapturedWorkload:
-    """What was kept of one captured workload; `scalars` are inputs by name."""
+    """One captured workload; `scalars` are inputs by name."""
 
     uuid: str
     axes: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""What a workload holds beside random tensors, and how a family says so."""
+"""Structured tensors of a workload beside random ones, as a family declares them."""
 
 from __future__ import annotations
 

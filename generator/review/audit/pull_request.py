@@ -15,7 +15,7 @@ Change = Callable[[Files, AuditedDataset], object]
 
 
 class NotApplicable(Exception):
-    """Say what a dataset lacks that a pull request would change."""
+    """Raised where a dataset lacks what a pull request would change."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _REVISIONS = Revisions("base", "head", "of the audit")
 
 @dataclass(frozen=True)
 class Tried:
-    """What a review made of one pull request.
+    """A review's decision on one pull request.
 
     `points` are those that spoke against it, `wrong` is empty where it is as it must be.
     """

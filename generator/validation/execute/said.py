@@ -1,4 +1,4 @@
-"""What a confined call says of a reference: a rule, a sentence and a line."""
+"""Findings of a confined call on a reference: a rule, a sentence and a line."""
 
 from __future__ import annotations
 

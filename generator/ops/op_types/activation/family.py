@@ -19,7 +19,7 @@ QWEN = "gemm_n2048_k4096"
 
 @dataclass(frozen=True)
 class Width:
-    """Name the constants of one definition; `models` are those that have the width."""
+    """The constants of one definition; `models` are those that have the width."""
 
     intermediate_size: int
     models: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How an audit makes gradients of activations smaller, and what varies."""
+"""Audit sizes of gradients of activations, and the ranges of their random cases."""
 
 from __future__ import annotations
 

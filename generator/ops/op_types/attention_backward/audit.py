@@ -1,4 +1,4 @@
-"""How an audit makes attention of training smaller, and what varies in random cases."""
+"""Audit sizes of attention of training, and the ranges of its random cases."""
 
 from __future__ import annotations
 

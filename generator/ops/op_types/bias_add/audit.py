@@ -1,4 +1,4 @@
-"""How an audit makes sums smaller, and what varies in its random cases."""
+"""Audit sizes of sums, and the ranges of their random cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an audit makes attention over blocks smaller, and what varies at random."""
+"""Audit sizes of attention over blocks, and the ranges of its random cases."""
 
 from __future__ import annotations
 

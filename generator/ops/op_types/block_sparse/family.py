@@ -21,7 +21,7 @@ LLAMA = "gqa_ragged_prefill_causal_h32_kv8_d128"
 
 @dataclass(frozen=True)
 class Blocks:
-    """Name the constants of one definition; block_rows 0 are sizes that vary."""
+    """The constants of one definition; block_rows 0 are sizes that vary."""
 
     block_rows: int
     block_columns: int

@@ -14,7 +14,7 @@ LLAMA = "gemm_n28672_k4096"
 
 @dataclass(frozen=True)
 class MergedHeads:
-    """Name the constants of two definitions, and the models that have them."""
+    """The constants of two definitions, and the models that have them."""
 
     num_heads: int
     head_dim: int

@@ -16,7 +16,7 @@ POOL = ("num_slots", "dim", "state_len")
 
 @dataclass(frozen=True)
 class Channels:
-    """Name the constants of one layer's convolution, and the models that have it."""
+    """The constants of one layer's convolution, and the models that have it."""
 
     dim: int
     models: tuple[str, ...]

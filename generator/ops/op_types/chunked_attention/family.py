@@ -20,7 +20,7 @@ MODELS = ("llama-4-scout", "llama-4-maverick")
 
 @dataclass(frozen=True)
 class ChunkedHeads:
-    """Name the constants of one definition."""
+    """The constants of one definition."""
 
     num_qo_heads: int
     num_kv_heads: int

@@ -1,4 +1,4 @@
-"""How an audit makes exchanged rows shorter, and what varies in its random cases."""
+"""Audit sizes of exchanged rows, and the ranges of its random cases."""
 
 from __future__ import annotations
 

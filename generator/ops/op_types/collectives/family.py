@@ -1,4 +1,4 @@
-"""What GPUs that share a model exchange: sums behind products, logits, tokens' owners."""
+"""Exchanges between GPUs that share a model: sums behind products, logits, tokens."""
 
 from __future__ import annotations
 

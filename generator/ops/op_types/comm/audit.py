@@ -1,4 +1,4 @@
-"""How an audit makes sums over ranks smaller, and what varies in its random cases."""
+"""Audit sizes of sums over ranks, and the ranges of their random cases."""
 
 from __future__ import annotations
 

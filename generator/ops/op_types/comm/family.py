@@ -1,4 +1,4 @@
-"""What ends a tensor-parallel block: all-reduce, residual addition and RMS norm."""
+"""The end of a tensor-parallel block: all-reduce, residual addition and RMS norm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = ("num_tokens", "hidden_size")
 
 @dataclass(frozen=True)
 class Block:
-    """Name the constants of one definition: a model's width and the number of ranks.
+    """The constants of one definition: a model's width and the number of ranks.
 
     `word` is what its name says of eps.
     """

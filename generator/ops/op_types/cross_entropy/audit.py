@@ -1,4 +1,4 @@
-"""How an audit makes random cases of losses smaller, and what varies in them."""
+"""Audit sizes of random cases of losses, and the ranges of its random cases."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ QWEN = "gemm_n2048_k4096"
 
 @dataclass(frozen=True)
 class VocabularyTable:
-    """Name the constants of one definition, and the models that have them.
+    """The constants of one definition, and the models that have them.
 
     Of a vocabulary that `tp` GPUs share, `vocab_size` is the part of one; without `tp`
     one GPU has all of it.

@@ -1,4 +1,4 @@
-"""How an audit makes tables smaller, and what varies in its random cases."""
+"""Audit sizes of tables, and the ranges of their random cases."""
 
 from __future__ import annotations
 

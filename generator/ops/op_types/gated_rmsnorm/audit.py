@@ -1,4 +1,4 @@
-"""How an audit makes gated norms smaller, and what varies in its random cases."""
+"""Audit sizes of gated norms, and the ranges of its random cases."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ROWS = ("batch_size", "hidden_size")
 
 @dataclass(frozen=True)
 class GatedNorm:
-    """Name the constants of one definition; with groups, the gate comes first.
+    """The constants of one definition; with groups, the gate comes first.
 
     `word` is what its name says of eps.
     """

@@ -1,4 +1,4 @@
-"""Which of the gated delta net's definitions one is."""
+"""Stage of a definition of the gated delta net: decode, verify or prefill."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class MatrixLayer:
-    """Name the constants of one definition; None: captured itself."""
+    """The constants of one definition; None: captured itself."""
 
     n: int
     k: int

@@ -1,4 +1,4 @@
-"""How an audit makes gradients of products smaller, and what varies in its cases."""
+"""Audit sizes of gradients of products, and the ranges of their random cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an audit makes products of fp4 smaller, and what varies in its random cases."""
+"""Audit sizes of products of fp4, and the ranges of their random cases."""
 
 from __future__ import annotations
 

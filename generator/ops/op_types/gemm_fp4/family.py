@@ -36,7 +36,7 @@ _SCALES = {
 
 @dataclass(frozen=True)
 class Fp4Layer:
-    """Name the features of a layer of one of `tp` devices."""
+    """The features of a layer of one of `tp` devices."""
 
     n: int
     k: int

@@ -1,4 +1,4 @@
-"""Where scales lie in tiles of 128 rows and 4 blocks, and random bytes."""
+"""Places of scales in tiles of 128 rows and 4 blocks, and random bytes."""
 
 from __future__ import annotations
 

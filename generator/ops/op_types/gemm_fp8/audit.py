@@ -1,4 +1,4 @@
-"""How an audit makes float8 products smaller, and what varies in its random cases."""
+"""Audit sizes of float8 products, and the ranges of its random cases."""
 
 from __future__ import annotations
 

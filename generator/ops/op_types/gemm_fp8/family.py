@@ -22,7 +22,7 @@ _DTYPE = "float8_e4m3fn"
 
 @dataclass(frozen=True)
 class Float8Layer:
-    """Name the constants of one definition; a `batch` is one of matrices."""
+    """The constants of one definition; a `batch` is one of matrices."""
 
     n: int
     k: int

@@ -1,4 +1,4 @@
-"""How an audit makes products with int4 weights smaller."""
+"""Audit sizes of products with int4 weights."""
 
 from __future__ import annotations
 

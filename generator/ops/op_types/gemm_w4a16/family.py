@@ -36,7 +36,7 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class PackedLayer:
-    """Name the features of a layer of one of `tp` devices."""
+    """The features of a layer of one of `tp` devices."""
 
     n: int
     k: int

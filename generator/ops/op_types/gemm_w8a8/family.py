@@ -44,7 +44,7 @@ _WORDS = {FP8: (), TENSOR: ("tensor",), INT8: (), AZP: ("azp",), SUMS: ()}
 
 @dataclass(frozen=True)
 class ScaledLayer:
-    """Name the features of a layer of a model, of one of `tp` devices."""
+    """The features of a layer of a model, of one of `tp` devices."""
 
     n: int
     k: int
@@ -56,7 +56,7 @@ class ScaledLayer:
 
 @dataclass(frozen=True)
 class DenseModel:
-    """Give the figures of a dense model's layers."""
+    """The figures of a dense model's layers."""
 
     name: str
     hidden: int

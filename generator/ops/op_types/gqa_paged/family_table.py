@@ -22,7 +22,7 @@ PREFILL_AXES_BATCH_LAST = (*PREFILL_AXES, "batch_size")
 
 @dataclass(frozen=True)
 class PagedHeads:
-    """Name the constants of one definition; `tags` follow its stage tag.
+    """The constants of one definition; `tags` follow its stage tag.
 
     `flag` says that it takes return_lse, as calls of FlashInfer's wrapper pass it.
     """

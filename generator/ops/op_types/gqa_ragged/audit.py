@@ -1,4 +1,4 @@
-"""How an audit makes ragged attention smaller, and what varies in its random cases."""
+"""Audit sizes of ragged attention, and the ranges of its random cases."""
 
 from __future__ import annotations
 

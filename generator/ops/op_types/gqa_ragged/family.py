@@ -21,7 +21,7 @@ QWEN = "gqa_ragged_prefill_causal_h32_kv4_d128"
 
 @dataclass(frozen=True)
 class RaggedHeads:
-    """Name the constants of one definition."""
+    """The constants of one definition."""
 
     num_qo_heads: int
     num_kv_heads: int

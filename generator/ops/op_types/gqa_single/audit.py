@@ -1,4 +1,4 @@
-"""How an audit makes one sequence's attention smaller, and what varies at random."""
+"""Audit sizes of one sequence's attention, and the ranges of its random cases."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LLAMA = "gqa_ragged_prefill_causal_h32_kv8_d128"
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """Name the constants of some definitions, and the models that have them."""
+    """The constants of some definitions, and the models that have them."""
 
     num_qo_heads: int
     num_kv_heads: int

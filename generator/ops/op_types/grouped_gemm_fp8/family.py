@@ -40,7 +40,7 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class GroupedMixture:
-    """Give the figures of a model's experts; `ep` devices share them."""
+    """The figures of a model's experts; `ep` devices share them."""
 
     models: tuple[str, ...]
     experts: int

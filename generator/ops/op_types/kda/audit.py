@@ -1,4 +1,4 @@
-"""How an audit makes delta nets smaller, and what varies in its random cases."""
+"""Audit sizes of delta nets, and the ranges of its random cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an audit makes caches smaller."""
+"""Audit sizes of caches."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ROWS = ("batch_size", "hidden_size")
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """Name the constants of one definition; `word` is what its name says of eps."""
+    """The constants of one definition; `word` is what its name says of eps."""
 
     hidden_size: int
     models: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How an audit makes state updates smaller."""
+"""Audit sizes of state updates."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PREFILL_AXES = (*HEADS, "total_q", *ENDS)
 
 @dataclass(frozen=True)
 class Latent:
-    """Name the constants of one definition of the family."""
+    """The constants of one definition of the family."""
 
     num_qo_heads: int
     page_size: int

@@ -26,7 +26,7 @@ VO_DIM = 128
 
 @dataclass(frozen=True)
 class LatentHeads:
-    """Name the constants of one definition of the family."""
+    """The constants of one definition of the family."""
 
     num_heads: int
     models: tuple[str, ...]

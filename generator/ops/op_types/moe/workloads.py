@@ -1,4 +1,4 @@
-"""What the workloads of mixtures of experts hold beside random tensors."""
+"""Structured tensors in the workloads of mixtures of experts."""
 
 from __future__ import annotations
 

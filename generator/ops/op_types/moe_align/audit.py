@@ -1,4 +1,4 @@
-"""What varies in an audit's random cases of routings."""
+"""Ranges of the random cases of routings in audits."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MOST_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Alignment:
-    """Name the constants of one definition."""
+    """The constants of one definition."""
 
     experts: int
     top_k: int

@@ -38,7 +38,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Mixture:
-    """Name the constants of one definition; `ep` devices share the experts, `tp` a layer.
+    """The constants of one definition; `ep` devices share the experts, `tp` a layer.
 
     With `chunked` it has a workload of 8,192 tokens.
     """

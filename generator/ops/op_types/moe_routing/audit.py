@@ -1,4 +1,4 @@
-"""What varies in the random cases of an audit of routing."""
+"""Ranges of routing's random cases in audits."""
 
 from __future__ import annotations
 

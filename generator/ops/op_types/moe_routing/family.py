@@ -45,7 +45,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Router:
-    """Name the constants of one definition; `models` are those that have them.
+    """The constants of one definition; `models` are those that have them.
 
     `factor` is the value of routed_scaling_factor in the workloads.
     """

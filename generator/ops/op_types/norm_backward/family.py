@@ -18,7 +18,7 @@ _FORMULAS = {
 
 @dataclass(frozen=True)
 class BackwardNorm:
-    """Name the constants of one definition; `word` is what its name says of eps."""
+    """The constants of one definition; `word` is what its name says of eps."""
 
     kind: str
     hidden_size: int

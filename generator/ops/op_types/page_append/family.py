@@ -18,7 +18,7 @@ DEEPSEEK = "mla_paged_prefill_causal_h16_ckv512_kpe64_ps1"
 
 @dataclass(frozen=True)
 class Cache:
-    """Name the constants of one definition, and the models that have them."""
+    """The constants of one definition, and the models that have them."""
 
     num_kv_heads: int
     head_dim: int

@@ -16,7 +16,7 @@ _MOST_IMAGES = 64
 
 @dataclass(frozen=True)
 class Encoder:
-    """Name the constants of one definition."""
+    """The constants of one definition."""
 
     channels: int
     image: int

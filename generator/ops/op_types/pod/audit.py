@@ -1,4 +1,4 @@
-"""How an audit makes prefill on decode smaller, and what varies in its random cases."""
+"""Audit sizes of prefill on decode, and the ranges of its random cases."""
 
 from __future__ import annotations
 

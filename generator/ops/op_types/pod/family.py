@@ -17,7 +17,7 @@ PAGE_SIZE = 64
 
 @dataclass(frozen=True)
 class PodHeads:
-    """Name the constants of one definition, and the models that have them."""
+    """The constants of one definition, and the models that have them."""
 
     num_qo_heads: int
     num_kv_heads: int

@@ -1,4 +1,4 @@
-"""What a definition quantises to, and the codes of e2m1 by comparing with midpoints."""
+"""Formats that definitions quantise to; codes of e2m1 by comparison with midpoints."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ROWS = ("batch_size", "hidden_size")
 
 @dataclass(frozen=True)
 class RmsNorm:
-    """Name the constants of one definition of the family.
+    """The constants of one definition of the family.
 
     `prefix` and `word` are what its name says of the variant, before and behind the
     kernel: FlashInfer's name for a norm has neither eps nor 1 + weight. `then` is what

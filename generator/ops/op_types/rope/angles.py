@@ -1,4 +1,4 @@
-"""How far each pair of dimensions turns at a position: cosines and sines in float64."""
+"""Rotation of each pair of dimensions by position: cosines and sines in float64."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ QUERY, KEY = (
 
 @dataclass(frozen=True)
 class RotatedHeads:
-    """Name the constants of one definition, and the models that have them.
+    """The constants of one definition, and the models that have them.
 
     `counts` are query and key heads of one GPU, `positions` the rows of the cache that
     its workloads have. `style` is how dimensions are paired: neox, or gptj.
@@ -73,7 +73,7 @@ _PAIRS = {
 
 @dataclass(frozen=True)
 class Sections:
-    """Name how many frequencies each of three positions turns, and of which heads."""
+    """Numbers of frequencies that each of three positions turns, and the heads."""
 
     temporal: int
     height: int
@@ -84,7 +84,7 @@ class Sections:
 
 @dataclass(frozen=True)
 class Normalised:
-    """Name the constants of heads that are normalised before they turn."""
+    """The constants of heads that are normalised before they turn."""
 
     eps: float
     unit_offset: bool
@@ -93,7 +93,7 @@ class Normalised:
 
 @dataclass(frozen=True)
 class Positions:
-    """Name the constants of heads that turn by positions alone.
+    """The constants of heads that turn by positions alone.
 
     `kind` is a word of the name: plain where it is empty, llama31, yarn or deepseek.
     """

@@ -1,4 +1,4 @@
-"""How an audit makes heads fewer, and what varies in its random cases."""
+"""Audit sizes of heads, and the ranges of their random cases."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from generator.ops.workloads.tokens import LLAMA
 
 @dataclass(frozen=True)
 class Grid:
-    """Name the constants of one definition; pairs turn by time, row and column."""
+    """The constants of one definition; pairs turn by time, row and column."""
 
     heads: int
     dim: int

@@ -14,7 +14,7 @@ PAGE_SIZE = 64
 
 @dataclass(frozen=True)
 class RotatedLayer:
-    """Name the constants of one definition.
+    """The constants of one definition.
 
     Latent attention has no num_kv_heads: all query heads share one key. `append` says
     whether keys, and values, are written to a paged cache.

@@ -1,4 +1,4 @@
-"""Whether draws are independent: of rows of one law in a call, and of a row in two calls.
+"""Tests of independence: rows of one law in a call, and a row in two calls.
 
 Rows that share a random number, or take mirrored or evenly spaced ones, have the right law
 each. Together they don't: the tokens of two rows are equal too often or too seldom, or

@@ -1,4 +1,4 @@
-"""How an audit makes products of segments smaller, and what varies in its cases."""
+"""Audit sizes of products of segments, and the ranges of their random cases."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _MOST_SEGMENTS, _MOST_WEIGHTS = 64, 16
 
 @dataclass(frozen=True)
 class Adapter:
-    """Name the constants of one definition: features in and out."""
+    """The constants of one definition: features in and out."""
 
     k: int
     n: int

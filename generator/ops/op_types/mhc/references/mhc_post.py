@@ -1,4 +1,4 @@
-"""What the streams of hyper-connections are behind a layer."""
+"""Update of hyper-connections' streams behind a layer."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What a layer reads of the streams of hyper-connections, and how they mix behind it."""
+"""Input of a layer from hyper-connections' streams, and their mixing weights behind it."""
 
 import torch
 
