@@ -6,11 +6,12 @@ that the change itself brings: where such a definition has no oracle, nobody can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from generator.dataset.artifacts import Key as ArtifactKey
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.dataset.schema import read_checked
@@ -69,11 +70,15 @@ class TraceClaim:
 
 @dataclass(frozen=True)
 class EvaluatedChange:
-    """The verdicts on the solutions of a change, and its traces beside them."""
+    """The verdicts on the solutions of a change, and its traces beside them.
+
+    `elsewhere` are the paths of those that are made for other devices than this one.
+    """
 
     device: str
     verdicts: Sequence[SolutionVerdict] = ()
     claims: Sequence[TraceClaim] = ()
+    elsewhere: Sequence[str] = ()
 
     @property
     def against(self) -> list[str]:
@@ -87,6 +92,12 @@ class EvaluatedChange:
         """Return one line for each solution and claim that could not be run here."""
         skipped = (v for v in self.verdicts if v.verdict == SKIPPED)
         lines = [one_line(f"{v.path}: not run: {v.reason}", _LONG) for v in skipped]
+        right = (v.path for v in self.verdicts if v.verdict == PASSED)
+        lines += [
+            one_line(f"{path}: right on this {self.device}, made for others", _LONG)
+            for path in right
+            if path in self.elsewhere
+        ]
         unasked = (c for c in self.claims if c.found == SKIPPED)
         return [*lines, *_together(unasked)]
 
@@ -111,24 +122,34 @@ class EvaluatedChange:
 
 
 def contradicted(
-    claim: TraceClaim, trace: dict[str, Any], definition: str, fresh: Mapping[Key, Time]
+    claim: TraceClaim,
+    trace: dict[str, Any],
+    definition: str,
+    here: str,
+    fresh: Mapping[Key, Time],
 ) -> TraceClaim:
     """Return a claim, false where its times are not those of a run on its hardware.
 
-    Where there is no such run, or it is too noisy to tell, nothing is known of the times
-    that it states.
+    `here` is the hardware of the run. Of another nothing is known; of the times that a
+    claim states nothing where they were not measured, or too roughly to tell.
     """
     from generator.evaluation.against import contradiction, noise
 
     evaluation, time = _object(trace, "evaluation"), _time_of(trace, definition, fresh)
     hardware = _object(evaluation, "environment").get("hardware")
     performance = _object(evaluation, "performance")
-    if claim.found != PASSED or not performance:
+    is_here = str(hardware) == here
+    if claim.found != PASSED or (is_here and not performance):
         return claim
-    if time is None:
+    if not is_here or time is None:
         where = one_line(str(hardware), 60)
         return replace(claim, found=NO_TIMES, why=f"(of {where}, not of this run)")
     why = contradiction(performance, time)
+    is_ratio = performance.get("speedup_factor") or performance.get(
+        "reference_latency_ms"
+    )
+    if not why and is_ratio and time.speedup is None:
+        return replace(claim, found=NO_TIMES, why="(no reference was timed here)")
     if why and (rough := noise(time)):
         return replace(claim, found=NO_TIMES, why=f"({rough})")
     return replace(claim, found=OTHER_TIMES, why=why) if why else claim
@@ -149,17 +170,18 @@ def without_any_time(
     """Return the claims; where all of a solution are rough, nothing is known of its times.
 
     `noises` has by the place of each measured claim why it is too noisy to tell, or
-    nothing. Beside one that stands and is not, a claim within the noise stands: nobody
-    gains by it what the others do not show.
+    nothing. Beside one of its file that stands and is not, a claim within the noise
+    stands.
     """
     clear = {
-        claims[n].solution
+        (claims[n].file, claims[n].solution)
         for n, why in noises.items()
         if not why and claims[n].found == PASSED
     }
     held = list(claims)
     for n, why in noises.items():
-        if why and held[n].found == PASSED and held[n].solution not in clear:
+        is_alone = (held[n].file, held[n].solution) not in clear
+        if why and held[n].found == PASSED and is_alone:
             held[n] = replace(held[n], found=NO_TIMES, why=f"({why})")
     return held
 
@@ -201,21 +223,31 @@ def evaluate_change(
 
     verdicts: list[SolutionVerdict] = []
     claims: list[TraceClaim] = []
+    elsewhere: list[str] = []
     brings = False
     for own in (False, True):
         # a definition that the change brings or rewrites is its author's word
         of_kind = [c for c in changes if c.new is not None and c.computes is own]
-        traces = [(c, *trace) for c in of_kind for trace in _new_traces(c, sources)]
+        lying = [
+            (change.key, solution)
+            for change in of_kind
+            for path in _lying(change, sources, "solutions")
+            if (solution := _solution_at(sources, path)) is not None
+        ]
+        # what was measured of a solution is a claim on the text that replaces it
+        anew = {
+            (key, one.name) for key, one in lying if one.path in sources.sides.changed
+        }
+        brings |= bool(anew)
+        traces = [
+            (change, *trace)
+            for change in of_kind
+            for trace in _new_traces(change, sources, anew)
+        ]
         named = {(c.key, str(trace.get("solution"))) for c, _, _, trace in traces}
-        solutions = []
-        for change in of_kind:
-            for path in _lying(change, sources, "solutions"):
-                is_added = path in sources.sides.changed
-                brings |= is_added
-                read = read_checked(sources.head, path, "solution")
-                solution = Solution(read.value, path) if read.ok else None
-                if solution and (is_added or (change.key, solution.name) in named):
-                    solutions.append(solution)
+        solutions = [one for key, one in lying if (key, one.name) in (anew | named)]
+        if device == "cpu":
+            elsewhere += [one.path for one in solutions if {*one.hardware} - {"cpu"}]
         files = [DatasetFile(*change.key, change.path) for change in of_kind]
         asks = EvaluationRequest(
             device, timing=device == "cuda", runs_references=not own
@@ -228,8 +260,9 @@ def evaluate_change(
         by_name = {(v.definition, v.solution): v for v in found}
         verdicts += found
         fresh: Mapping[Key, Time] = {}
+        machine = environment(device)
         if device == "cuda":
-            made = trace_files(found, environment(device), now())
+            made = trace_files(found, machine, now())
             fresh = times_in((p, d) for p, d in made.items() if p.endswith(".jsonl"))
         held: list[TraceClaim] = []
         noises: dict[int, str] = {}
@@ -239,10 +272,17 @@ def evaluate_change(
             time = _time_of(trace, change.name, fresh)
             if time and _object(_object(trace, "evaluation"), "performance"):
                 noises[len(held)] = noise(time)
-            held.append(contradicted(one, trace, change.name, fresh))
+            here = str(machine["hardware"])
+            held.append(contradicted(one, trace, change.name, here, fresh))
         claims += without_any_time(held, noises)
         brings |= bool(traces)
-    return EvaluatedChange(device, verdicts, claims) if brings else None
+    return EvaluatedChange(device, verdicts, claims, elsewhere) if brings else None
+
+
+def _solution_at(sources: Sources, path: str) -> Solution | None:
+    """Return a solution of head, None for a file that is none."""
+    read = read_checked(sources.head, path, "solution")
+    return Solution(read.value, path) if read.ok else None
 
 
 def _lying(change: Change, sources: Sources, kind: str) -> Iterator[str]:
@@ -252,17 +292,21 @@ def _lying(change: Change, sources: Sources, kind: str) -> Iterator[str]:
 
 
 def _new_traces(
-    change: Change, sources: Sources
+    change: Change, sources: Sources, anew: Collection[tuple[ArtifactKey, str]]
 ) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield file, line and value of each trace that base has not."""
+    """Yield file, line and value of each trace that base has not of such a solution.
+
+    `anew` are the solutions that the change brings or replaces, with their definitions.
+    """
     for path in _lying(change, sources, "traces"):
-        if path not in sources.sides.changed:
-            continue
         known = []
         if path in sources.sides.base:
             known = [value for _, value in read_json_lines(sources.base, path).lines]
         for number, value in read_json_lines(sources.head, path).lines:
-            if isinstance(value, dict) and value not in known:
+            if not isinstance(value, dict):
+                continue
+            is_anew = (change.key, str(value.get("solution"))) in anew
+            if is_anew or value not in known:
                 yield path, number, value
 
 

@@ -27,7 +27,7 @@ from generator.review.review import (
 from generator.review.revisions import open_sources
 from generator.review.solutions import NO_TIMES, TraceClaim, evaluate_change
 from tests.functional.hostile import write
-from tests.functional.reviewed import REFERENCE, changed, make
+from tests.functional.reviewed import REFERENCE, changed, commit, make
 from tests.functional.test_validate import WORKLOAD
 
 NAME = "gemm_n8_k4"
@@ -269,3 +269,38 @@ def test_each_line_is_held_against_the_run(
         found = evaluate_change(changes, sources, "cuda", 1)
     assert found is not None
     assert [(c.line, c.is_false) for c in found.claims] == [(1, True), (2, False)]
+
+
+def test_what_was_measured_of_a_solution_is_a_claim_on_what_replaces_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path)
+    add(tmp_path, "right", RIGHT)
+    trace(tmp_path, ("right", PASSED))
+    commit(tmp_path)
+    add(tmp_path, "right", f"# slower\n{RIGHT}")
+
+    def evaluate(solutions: Sequence[Any], *arguments: Any) -> list[SolutionVerdict]:
+        return [_measured(2.0, 0.01) for _ in solutions]
+
+    monkeypatch.setattr("generator.evaluation.evaluate.evaluate", evaluate)
+    told = {"hardware": "a GPU", "libs": {}}
+    monkeypatch.setattr("generator.evaluation.environment.environment", lambda _: told)
+    with open_sources(tmp_path, None, None) as sources:
+        made = make_review(sources, 1)
+        found = evaluate_change(made.changes, sources, "cuda", 1)
+    assert found is not None
+    assert [claim.is_false for claim in found.claims] == [True]
+
+
+def test_a_solution_for_a_gpu_is_not_approved_by_a_run_on_a_cpu(root: Path) -> None:
+    add(root, "right", RIGHT)
+    path = f"solutions/tester/gemm/{NAME}/right.json"
+    assert asked_by_run(judged(root)) == []
+    value = json.loads((root / path).read_text())
+    value["spec"]["target_hardware"] = ["cpu", "NVIDIA_H100"]
+    write(root, path, value)
+    made = judged(root)
+    assert verdicts(made) == {"right": "PASSED"}
+    assert asked_by_run(made) == [Decision.GPU]
+    assert "right on this cpu, made for others" in " ".join(made.reasons)

@@ -30,7 +30,7 @@ def trace(milliseconds: float, hardware: str = "a GPU") -> dict[str, Any]:
 
 
 def test_a_time_that_is_too_short_is_a_false_claim() -> None:
-    found = contradicted(CLAIM, trace(1.0), "d", {KEY: Time(2.0, 0.01)})
+    found = contradicted(CLAIM, trace(1.0), "d", "a GPU", {KEY: Time(2.0, 0.01)})
     assert found.found == OTHER_TIMES
     assert found.is_false
     (line,) = EvaluatedChange("cuda", (), [found]).against
@@ -38,7 +38,7 @@ def test_a_time_that_is_too_short_is_a_false_claim() -> None:
 
 
 def test_a_time_within_the_spread_stands() -> None:
-    assert contradicted(CLAIM, trace(1.9), "d", {KEY: Time(2.0, 0.1)}) == CLAIM
+    assert contradicted(CLAIM, trace(1.9), "d", "a GPU", {KEY: Time(2.0, 0.1)}) == CLAIM
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_a_time_within_the_spread_stands() -> None:
     ],
 )
 def test_a_noisy_measurement_calls_no_claim_false(claimed: float, time: Time) -> None:
-    found = contradicted(CLAIM, trace(claimed), "d", {KEY: time})
+    found = contradicted(CLAIM, trace(claimed), "d", "a GPU", {KEY: time})
     assert (found.found, found.is_false) == (NO_TIMES, False)
     assert "too noisy to tell" in found.why
     (line,) = EvaluatedChange("cuda", (), [found]).unmeasured
     assert "RIGHT, TIMES UNKNOWN (measured are" in line
     # what it does not contradict stands
-    assert contradicted(CLAIM, trace(time.latency), "d", {KEY: time}) == CLAIM
+    assert contradicted(CLAIM, trace(time.latency), "d", "a GPU", {KEY: time}) == CLAIM
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,39 @@ def test_a_reference_of_a_short_call_may_have_taken_its_launches(
 ) -> None:
     of = trace(claimed)
     of["evaluation"]["performance"]["speedup_factor"] = speedup
-    found = contradicted(CLAIM, of, "d", {KEY: time})
+    found = contradicted(CLAIM, of, "d", "a GPU", {KEY: time})
     assert (found == CLAIM) == stands
+
+
+@pytest.mark.parametrize(
+    ("claimed", "time"),
+    [
+        # an H100's norms of few tokens, measured twice; three spreads are over a half
+        (0.0038, Time(0.0043, 0.0009)),
+        (0.0053, Time(0.0065, 0.0007)),
+        # a solution that takes now 1 ms and now 3
+        (0.85, Time(1.0, 2.0)),
+    ],
+)
+def test_a_noisy_time_stands_and_its_half_does_not(claimed: float, time: Time) -> None:
+    assert contradicted(CLAIM, trace(claimed), "d", "a GPU", {KEY: time}) == CLAIM
+    half = contradicted(CLAIM, trace(claimed / 2), "d", "a GPU", {KEY: time})
+    assert half.found == NO_TIMES
+
+
+def test_the_reference_of_a_long_call_did_not_take_launches() -> None:
+    of = trace(1.0)
+    of["evaluation"]["performance"]["speedup_factor"] = 1.39
+    rough = Time(1.0, 0.3, 1.0)
+    assert contradicted(CLAIM, of, "d", "a GPU", {KEY: rough}).found == NO_TIMES
+
+
+@pytest.mark.parametrize("name", ["speedup_factor", "reference_latency_ms"])
+def test_a_speedup_over_a_reference_that_was_not_timed_is_unknown(name: str) -> None:
+    of = trace(1.0)
+    of["evaluation"]["performance"][name] = 1000.0
+    found = contradicted(CLAIM, of, "d", "a GPU", {KEY: Time(1.0, 0.01)})
+    assert (found.found, found.why) == (NO_TIMES, "(no reference was timed here)")
 
 
 def test_claims_that_are_all_too_short_to_tell_are_unknown() -> None:
@@ -91,6 +122,8 @@ def test_claims_that_are_all_too_short_to_tell_are_unknown() -> None:
     # beside one of another solution, one that was not measured, one that is false, not
     for beside, noises in (
         (replace(other, solution="t"), {0: "rough", 1: ""}),
+        # of the same name, of another definition
+        (replace(other, file="traces/a/x/e.jsonl"), {0: "rough", 1: ""}),
         (other, {0: "rough"}),
         (replace(other, found=OTHER_TIMES), {0: "rough", 1: ""}),
     ):
@@ -102,17 +135,19 @@ def test_claims_that_are_all_too_short_to_tell_are_unknown() -> None:
 
 def test_a_time_of_other_hardware_is_not_compared() -> None:
     of_another = trace(1.0, "another GPU")
-    found = contradicted(CLAIM, of_another, "d", {KEY: Time(2.0, 0.01)})
+    found = contradicted(CLAIM, of_another, "d", "a GPU", {KEY: Time(2.0, 0.01)})
     assert (found.found, found.is_false) == (NO_TIMES, False)
     assert found.why == "(of another GPU, not of this run)"
-    # what states no time claims none
+    # what states no time says of this hardware what the run shows, and of no other
     del of_another["evaluation"]["performance"]
-    assert contradicted(CLAIM, of_another, "d", {}) == CLAIM
+    found = contradicted(CLAIM, of_another, "d", "a GPU", {})
+    assert found.found == NO_TIMES
+    assert contradicted(CLAIM, of_another, "d", "another GPU", {}) == CLAIM
 
 
 def test_a_wrong_value_is_not_covered_by_a_wrong_time() -> None:
     bad = replace(CLAIM, found="INCORRECT_NUMERICAL", why="x")
-    assert contradicted(bad, trace(1.0), "d", {KEY: Time(2.0)}) == bad
+    assert contradicted(bad, trace(1.0), "d", "a GPU", {KEY: Time(2.0)}) == bad
 
 
 def test_claims_of_one_reason_are_one_line() -> None:
