@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections import UserDict
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from generator import __version__
 from generator.cli import options
-from generator.cli.audit import audit
-from generator.cli.card import card
-from generator.cli.certify import certify
 from generator.cli.choose import Choice
-from generator.cli.comment import comment
-from generator.cli.evaluate import evaluate
-from generator.cli.import_ import export, import_
-from generator.cli.mcp import mcp
-from generator.cli.model import model
 from generator.cli.output import (
     EXIT_FINE,
     EXIT_USAGE,
@@ -28,20 +22,34 @@ from generator.cli.output import (
     write_json,
     write_lines,
 )
-from generator.cli.parity import parity
-from generator.cli.pull import pull
-from generator.cli.push import push
-from generator.cli.record import record
-from generator.cli.replay import replay
-from generator.cli.review import review
-from generator.cli.rules import rules
-from generator.cli.traces import traces
-from generator.cli.validate import validate
-from generator.cli.verify import verify
-from generator.cli.warm import warm
+
+_NAMES = (
+    *("audit", "card", "certify", "comment", "evaluate", "export", "import", "mcp"),
+    *("model", "parity", "pull", "push", "record", "replay", "review", "rules"),
+    *("traces", "validate", "verify", "warm"),
+)
+"""The commands that are in modules of `generator.cli`."""
+_PLACES = {"import": ("import_", "import_"), "export": ("import_", "export")}
+"""The module and the function of commands that have not their own name."""
+
+
+class _Commands(UserDict[str, click.Command | None]):
+    """The commands by name; a module is imported when its command is asked for.
+
+    All of them take 30 ms.
+    """
+
+    def __getitem__(self, name: str) -> click.Command:
+        command = self.data[name]
+        if command is None:
+            module, function = _PLACES.get(name, (name, name))
+            functions = vars(import_module(f"generator.cli.{module}"))
+            command = self.data[name] = functions[function]
+        return command
 
 
 @click.group(
+    commands=_Commands(dict.fromkeys(_NAMES)),
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )
@@ -90,31 +98,7 @@ def doctor(
     return status_of(can_test(checks))
 
 
-_COMMANDS = (
-    doctor,
-    validate,
-    review,
-    evaluate,
-    replay,
-    mcp,
-    audit,
-    comment,
-    rules,
-    verify,
-    record,
-    warm,
-    certify,
-    card,
-    pull,
-    push,
-    import_,
-    export,
-    model,
-    parity,
-    traces,
-)
-for command in _COMMANDS:
-    cli.add_command(command)
+cli.add_command(doctor)
 
 main = partial(run_and_exit, cli, "trace-dataset")
 
