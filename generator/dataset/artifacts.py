@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,10 +45,10 @@ class Artifacts:
     problems: list[Problem] = field(default_factory=list)
 
 
-def discover_artifacts(root: Path, known: Callable[[Key], bool]) -> Artifacts:
+def discover_artifacts(root: Path, known: Container[Key] | None) -> Artifacts:
     """Find workloads/, solutions/, traces/ and blob/workloads/, where there are any.
 
-    A file of a definition that is not `known` is an orphan.
+    A file of a definition that is not `known` is an orphan; None knows all.
     """
     found = Artifacts()
     problems = found.problems
@@ -56,7 +56,7 @@ def discover_artifacts(root: Path, known: Callable[[Key], bool]) -> Artifacts:
     def attach(
         table: dict[Key, list[str]] | None, orphan: Rule, path: str, key: Key
     ) -> None:
-        if not known(key):
+        if known is not None and key not in known:
             what = f"definition {quote(key[1])} in op_type {quote(key[0])}"
             problems.append(orphan.problem(path, f"There is no {what}."))
         elif table is not None:

@@ -37,7 +37,7 @@ def against_report(found: Sequence[Slower], compared: int, against: str) -> Repo
     return Report(
         title="Times against earlier ones",
         command="trace-dataset traces --against",
-        conclude=lambda: Conclusion(status, summary),
+        conclusion=Conclusion(status, summary),
         payload={"compared": compared, "slower": [one.as_dict() for one in found]},
         sections=sections,
         is_said=True,

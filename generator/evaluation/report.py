@@ -59,9 +59,7 @@ def evaluation_report(verdicts: Sequence[SolutionVerdict]) -> Report:
     return Report(
         title="Evaluation of solutions",
         command="trace-dataset evaluate --json",
-        conclude=lambda: Conclusion(
-            Status.FAILED if failed else Status.PASSED, summary
-        ),
+        conclusion=Conclusion(Status.FAILED if failed else Status.PASSED, summary),
         payload={
             "totals": {"solutions": len(verdicts), **counts},
             "solutions": [verdict.as_dict() for verdict in verdicts],

@@ -66,7 +66,7 @@ def traces_report(found: TraceStatistics) -> Report:
     return Report(
         title="Statistics of the traces",
         command="trace-dataset traces",
-        conclude=lambda: Conclusion(status, summary),
+        conclusion=Conclusion(status, summary),
         payload=found.as_dict(),
         sections=sections,
         is_said=True,

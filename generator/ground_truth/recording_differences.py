@@ -106,7 +106,7 @@ def differences_report(
     return Report(
         title="Differences between recordings",
         command="trace-dataset record --compare",
-        conclude=lambda: Conclusion(status, summary),
+        conclusion=Conclusion(status, summary),
         payload={
             "drifts": [asdict(drift) for drift in drifts],
             "outputs": outputs,

@@ -63,7 +63,7 @@ def mutants_report(
     return Report(
         title="Audit of the tests",
         command="trace-dataset audit --survivors",
-        conclude=lambda: Conclusion(_status(r.is_fine for r in results), summary),
+        conclusion=Conclusion(_status(r.is_fine for r in results), summary),
         payload={
             "totals": {"definitions": len(results), **total},
             "definitions": [result.as_dict() for result in results],
@@ -96,7 +96,7 @@ def seeds_report(results: Sequence[SeedsResult], seeds: tuple[int, int]) -> Repo
     return Report(
         title="False alarms of the tests",
         command="trace-dataset audit --seeds",
-        conclude=lambda: Conclusion(_status(r.is_fine for r in results), summary),
+        conclusion=Conclusion(_status(r.is_fine for r in results), summary),
         payload={
             "totals": {
                 "definitions": len(results),

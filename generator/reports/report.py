@@ -89,8 +89,8 @@ class Conclusion:
 class Report:
     """The findings of a command, for any printer.
 
-    `problems` may be an iterator, which a printer consumes once; `conclude` is right
-    after that. `sections` are more important than the problems, `details` less.
+    `problems` may be an iterator, which a printer consumes once; a `conclusion` that
+    counts them is a function, called after that. `sections` are more important than the problems, `details` less.
 
     `rules` maps groups to the rules that problems may break. `payload` is the JSON
     value: of its items an iterator is written as an array, item by item, and a function
@@ -106,7 +106,7 @@ class Report:
 
     title: str
     command: str
-    conclude: Callable[[], Conclusion]
+    conclusion: Conclusion | Callable[[], Conclusion]
     payload: Mapping[str, Any]
     sections: Sequence[Section] = ()
     problems: Iterable[Problem] = ()
@@ -121,6 +121,10 @@ class Report:
     is_page: bool = False
     is_said: bool = False
     line_in: Callable[[Problem], int | None] = lambda problem: None
+
+    def conclude(self) -> Conclusion:
+        """Return what the report comes to: right once its problems were consumed."""
+        return self.conclusion() if callable(self.conclusion) else self.conclusion
 
 
 def cases(report: Report) -> Iterator[tuple[str, str, str, Status]]:

@@ -78,7 +78,7 @@ def rerun_report(result: TestResult, was: str) -> Report:
     return Report(
         title="A test that was run again",
         command="trace-dataset replay --json",
-        conclude=lambda: Conclusion(status, summary),
+        conclusion=Conclusion(status, summary),
         payload={
             "test": result.test,
             "definition": result.definition,

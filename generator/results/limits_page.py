@@ -101,7 +101,7 @@ def _report(by_type: Mapping[str, OpTypeLimits]) -> Report:
     return Report(
         title="Limits that cases cross",
         command="trace-dataset audit --limits",
-        conclude=lambda: Conclusion(Status.PASSED, ""),
+        conclusion=Conclusion(Status.PASSED, ""),
         payload={},
         is_page=True,
         is_said=True,

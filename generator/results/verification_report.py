@@ -104,7 +104,7 @@ def verification_report(found: Verification) -> Report:
     return Report(
         title="What the definitions were compared with",
         command="trace-dataset verify --format text",
-        conclude=lambda: Conclusion(status, summary(found)),
+        conclusion=Conclusion(status, summary(found)),
         payload={
             "runs": [
                 {"run": n, "date": run.date, "machine": dict(run.machine)}

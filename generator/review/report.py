@@ -56,7 +56,7 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
     return Report(
         title="Dataset review",
         command="trace-dataset review --format text",
-        conclude=lambda: conclusion,
+        conclusion=conclusion,
         payload=review.as_dict(),
         sections=(
             Section("What to run on a GPU", [_quoted(review.to_run)]),

@@ -109,7 +109,7 @@ def certificate(
     return Report(
         title="Conditions of production kernels",
         command="trace-dataset certify --json",
-        conclude=lambda: Conclusion(status, said),
+        conclusion=Conclusion(status, said),
         payload={"definitions": [vars(one) for one in ordered]},
         sections=sections,
         preface=_PREFACE if is_page else "",

@@ -92,9 +92,7 @@ def checkers_report(
     return Report(
         title="What other checkers let pass",
         command="trace-dataset audit --checker --json",
-        conclude=lambda: Conclusion(
-            Status.FAILED if broken else Status.PASSED, summary
-        ),
+        conclusion=Conclusion(Status.FAILED if broken else Status.PASSED, summary),
         payload={
             "totals": {"definitions": len(found), "asked": asked, "passing": passing},
             "definitions": [

@@ -133,7 +133,7 @@ def tolerances_report(
     return Report(
         title="How precise an answer can be, and must be",
         command="trace-dataset audit --tolerances",
-        conclude=lambda: Conclusion(status, summary),
+        conclusion=Conclusion(status, summary),
         payload={
             "definitions": [result.as_dict() for result in results],
             "problems": [problem.as_dict() for problem in against],

@@ -123,7 +123,7 @@ def audit_report(found: Sequence[Tried], made: AuditedDataset) -> Report:
     return Report(
         title="Audit of reviews",
         command="trace-dataset audit --review",
-        conclude=lambda: Conclusion(status, summary),
+        conclusion=Conclusion(status, summary),
         payload={
             "definitions": [made.first, made.second, made.third],
             "pull_requests": found,

@@ -114,7 +114,7 @@ def test_problems_are_printed_as_they_come(form) -> None:
     report = Report(
         title="Many",
         command="x",
-        conclude=lambda: Conclusion(Status.FAILED, "never asked"),
+        conclusion=Conclusion(Status.FAILED, "never asked"),
         payload={"problems": (problem.as_dict() for problem in problems)},
         problems=problems,
         rules={"some": RULES},
@@ -137,7 +137,7 @@ def test_files_with_an_error_come_last_and_rules_are_counted() -> None:
     report = Report(
         title="Some",
         command="x",
-        conclude=lambda: Conclusion(Status.FAILED, "the end"),
+        conclusion=Conclusion(Status.FAILED, "the end"),
         payload={},
         problems=problems,
         rules={"some": RULES},
@@ -160,7 +160,7 @@ def test_a_page_has_all_and_a_comment_what_fits() -> None:
     rows = [Cells((Quoted(f"row {n} {'x' * 100}"),)) for n in range(1000)]
     sections = [Section(name, [Table(rows)]) for name in ("First", "Second")]
     conclusion = Conclusion(Status.PASSED, "Fine.")
-    made = {"conclude": lambda: conclusion, "payload": {}, "sections": sections}
+    made = {"conclusion": conclusion, "payload": {}, "sections": sections}
     comment = "".join(printed(Report("Many", "all of it", **made), "markdown"))
     assert comment.startswith("### Many: passed\n\nFine.\n")
     assert len(comment) <= 60_000
@@ -180,7 +180,7 @@ def test_a_long_table_is_drawn_piece_by_piece_as_if_it_were_one(
     report = Report(
         "title",
         "command",
-        lambda: Conclusion(Status.PASSED, ""),
+        Conclusion(Status.PASSED, ""),
         {},
         [Section("", [table])],
     )

@@ -17,7 +17,7 @@ def report(*sections: Section, title: str = "Title") -> Report:
     return Report(
         title=title,
         command="",
-        conclude=lambda: Conclusion(Status.PASSED, ""),
+        conclusion=Conclusion(Status.PASSED, ""),
         payload={},
         sections=sections,
     )
