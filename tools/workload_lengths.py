@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from generator.dataset.file_reading import LastFolder
 from generator.dataset.tensors import open_tensor_file
 
 ROOT = Path(__file__).parent.parent
@@ -116,7 +118,8 @@ def rows_of(
 
 def tensor_of(root: Path, stated: Mapping[str, Any]) -> list[int]:
     """Return the numbers of a tensor that a workload points to."""
-    file = open_tensor_file(root, stated["path"])
+    with closing(LastFolder(root)) as folder:
+        file = open_tensor_file(folder, stated["path"])
     file.read_header()
     numbers = file.integers(stated["tensor_key"])
     if numbers is None:

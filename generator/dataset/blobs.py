@@ -6,7 +6,7 @@ import errno
 from functools import lru_cache, partial
 from pathlib import Path
 
-from generator.dataset.file_reading import LFS_MAGIC
+from generator.dataset.file_reading import LFS_MAGIC, LastFolder
 from generator.dataset.tensors import BadTensorFile, TensorFile, open_tensor_file
 from generator.problems import Rule, error, warning
 from generator.problems.messages import one_line
@@ -36,7 +36,7 @@ _KEPT = 4
 
 
 class Blobs:
-    """Open the blobs under one root and remember the state of each.
+    """Open the blobs under one root and remember the state of each; `close` at the end.
 
     `states` maps every path that was asked for to the digest of its content, or to the
     id of the rule that it breaks where that can't be read.
@@ -44,21 +44,27 @@ class Blobs:
 
     def __init__(self, root: Path) -> None:
         self.states: dict[str, str] = {}
+        folder = LastFolder(root)
+        self.close = folder.close
         # a partial function, not a method: that would keep what it belongs to alive
-        self.open = lru_cache(_KEPT)(partial(_opened, root, self.states))
+        self.open = lru_cache(_KEPT)(partial(_opened, folder, self.states))
 
 
-def _opened(root: Path, states: dict[str, str], path: str) -> TensorFile | Defect:
+def _opened(
+    folder: LastFolder, states: dict[str, str], path: str
+) -> TensorFile | Defect:
     """Return the blob at a path as a workload gives it, or its defect."""
-    found = path_defect(path) or _located(root, states, path)
+    found = path_defect(path) or _located(folder, states, path)
     if isinstance(found, tuple):
         states.setdefault(path, found[0].id)
     return found
 
 
-def _located(root: Path, states: dict[str, str], path: str) -> TensorFile | Defect:
+def _located(
+    folder: LastFolder, states: dict[str, str], path: str
+) -> TensorFile | Defect:
     try:
-        found = open_tensor_file(root, path)
+        found = open_tensor_file(folder, path)
     except FileNotFoundError:
         return WORKLOAD_BLOB_MISSING, "is not there"
     except (OSError, ValueError) as error:

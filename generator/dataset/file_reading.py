@@ -43,6 +43,7 @@ MOST = 64 * 1024 * 1024
 """Bytes of the largest file that is read as a whole without another bound."""
 
 _STEP = 1024 * 1024
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # a pipe or a device put there after it was looked at is not waited for
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -58,15 +59,24 @@ def folder_below(root: Path, folder: str, *, make: bool = False) -> Iterator[int
 
     Raises OSError: NotRead for a link on the way, with the link's path.
     """
-    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    place = _walked_to(root, folder, make)
     try:
-        for name in folder.split("/"):
-            if name in ("", "."):
-                continue
-            place = _stepped(place, name, folder, make)
         yield place
     finally:
         os.close(place)
+
+
+def _walked_to(root: Path, folder: str, make: bool = False) -> int:
+    """Return a descriptor of a folder, which the caller closes. Raises OSError."""
+    place = os.open(root, _ROOT)
+    try:
+        for name in folder.split("/"):
+            if name not in ("", "."):
+                place = _stepped(place, name, folder, make)
+    except BaseException:
+        os.close(place)
+        raise
+    return place
 
 
 def _stepped(place: int, name: str, folder: str, make: bool) -> int:
@@ -108,18 +118,60 @@ def opened(root: Path, path: str) -> Iterator[int]:
     regular file, which is not even opened.
     """
     folder, _, name = path.rpartition("/")
-    with folder_below(root, folder) as place:
-        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
-        if not stat.S_ISREG(mode):
-            raise _not_regular(mode, path)
-        descriptor = os.open(name, _FILE, dir_fd=place)
+    place = _walked_to(root, folder)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise _not_regular(mode, path)
+        descriptor = _opened_in(place, name, path)
+    finally:
+        os.close(place)
+    try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _opened_in(place: int, name: str, path: str) -> int:
+    """Return a descriptor of a regular file in an open folder. Raises as `opened`."""
+    mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
+    if not stat.S_ISREG(mode):
+        raise _not_regular(mode, path)
+    descriptor = os.open(name, _FILE, dir_fd=place)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise _not_regular(mode, path)
+    return descriptor
+
+
+class LastFolder:
+    """Open files below `root` one after another; the way to a folder is gone once.
+
+    The folder of the last file stays open until `close`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._folder: str | None = None
+        self._place = -1
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[int]:
+        """Yield a descriptor that reads a regular file. Raises as `opened`."""
+        folder, _, name = path.rpartition("/")
+        if folder != self._folder:
+            self.close()
+            self._place = _walked_to(self.root, folder)
+            self._folder = folder
+        descriptor = _opened_in(self._place, name, path)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Close the folder; the next file opens its own."""
+        if self._folder is not None:
+            self._folder = None
+            os.close(self._place)
 
 
 def _not_regular(mode: int, path: str) -> NotRead:

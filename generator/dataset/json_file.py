@@ -67,6 +67,10 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(rf"\d{{{_MAX_DIGITS},}}")
+# a number this long has a digit in so many neighbours among every tenth character; to
+# look at all of a text takes longer than to parse it
+_STEP = 10
+_SAMPLED_NUMBER = re.compile(rf"\d{{{_MAX_DIGITS // _STEP}}}")
 
 
 @dataclass(frozen=True)
@@ -153,22 +157,6 @@ def parse(
     """
     problems: list[Problem] = []
     odd: list[_Odd] = []
-
-    def number(text: str, kind: Callable[[str], float]) -> Any:
-        # int() of thousands of digits is quadratic, and refused since Python 3.11
-        fits = len(text) <= _MAX_DIGITS if kind is int else math.isfinite(float(text))
-        return kind(text) if fits else stand_in(JSON_NUMBER, text)
-
-    def stand_in(rule: Rule, found: Any) -> Any:
-        odd.append(_Odd(rule, found))
-        return odd[-1]
-
-    def on_object(pairs: list[tuple[str, Any]]) -> Any:
-        value = dict(pairs)
-        return (
-            value if len(value) == len(pairs) else stand_in(JSON_DUPLICATE_KEY, pairs)
-        )
-
     if data.startswith(_BOM) and line in (None, 1):
         data = data[len(_BOM) :]
         problems.append(JSON_BOM.at("The file begins with a byte order mark."))
@@ -187,13 +175,7 @@ def parse(
             try:
                 value = _without_odd(text)
             except ValueError:
-                value = json.loads(
-                    text,
-                    object_pairs_hook=on_object,
-                    parse_constant=lambda text: stand_in(JSON_NAN, text),
-                    parse_int=partial(number, kind=int),
-                    parse_float=partial(number, kind=float),
-                )
+                value = _with_odd(text, odd)
             ok = True
     except UnicodeDecodeError as error:
         start = error.start
@@ -205,6 +187,8 @@ def parse(
         problems.append(JSON_SYNTAX.at(message, line=line or error.lineno))
     if ok and (odd or _ESCAPED_SURROGATE.search(text)):
         value = _mended(value, (), problems)
+    if not problems:
+        return JsonFile(value)
     return JsonFile(value, limited(problems, file, line), ok)
 
 
@@ -232,9 +216,39 @@ def _without_odd(text: str) -> Any:
 
     Raises ValueError for any other.
     """
-    if _LONG_NUMBER.search(text):
+    if _SAMPLED_NUMBER.search(text[::_STEP]) and _LONG_NUMBER.search(text):
         raise ValueError("a number may be too long")
     return _PLAIN.decode(text)
+
+
+def _with_odd(text: str, odd: list[_Odd]) -> Any:
+    """Return the value of a text; put into `odd` what stands in it for what is odd.
+
+    Raises JSONDecodeError.
+    """
+
+    def number(text: str, kind: Callable[[str], float]) -> Any:
+        # int() of thousands of digits is quadratic, and refused since Python 3.11
+        fits = len(text) <= _MAX_DIGITS if kind is int else math.isfinite(float(text))
+        return kind(text) if fits else stand_in(JSON_NUMBER, text)
+
+    def stand_in(rule: Rule, found: Any) -> Any:
+        odd.append(_Odd(rule, found))
+        return odd[-1]
+
+    def on_object(pairs: list[tuple[str, Any]]) -> Any:
+        value = dict(pairs)
+        return (
+            value if len(value) == len(pairs) else stand_in(JSON_DUPLICATE_KEY, pairs)
+        )
+
+    return json.loads(
+        text,
+        object_pairs_hook=on_object,
+        parse_constant=lambda text: stand_in(JSON_NAN, text),
+        parse_int=partial(number, kind=int),
+        parse_float=partial(number, kind=float),
+    )
 
 
 def _is_deep(text: str) -> bool:

@@ -11,13 +11,13 @@ import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
 from safetensors import SafetensorError, deserialize
 
-from generator.dataset.file_reading import opened, read_at_most
+from generator.dataset.file_reading import LastFolder, opened, read_at_most
 from generator.dataset.json_file import parse
 from generator.problems.messages import plural, quote
 
@@ -29,6 +29,9 @@ MAX_WHOLE = 1024 * 1024
 
 MAX_TENSOR = 64 * 1024 * 1024
 """Bytes of the largest tensor whose values are looked at."""
+
+_SMALL_HEADER = 4096
+"""Bytes of the longest header whose entries are kept for the next file."""
 
 _MAX_RANK = 16
 _CODES: Mapping[str, str] = {
@@ -72,7 +75,10 @@ class TensorFile:
 
     def read_header(self) -> None:
         """Put the header's entries into `tensors`; raises BadTensorFile."""
-        self.tensors = _entries(self.head, self.size)
+        start = _header_end(self.head, self.size)
+        header = self.head[:start]
+        read = _entries if start <= _SMALL_HEADER else _entries.__wrapped__
+        self.tensors = read(header, self.size)
 
     def integers(self, key: str) -> Sequence[int] | None:
         """Return a tensor's values in row-major order.
@@ -102,12 +108,13 @@ class TensorFile:
         return self._read[key]
 
 
-def open_tensor_file(root: Path, path: str) -> TensorFile:
-    """Read the beginning of a file below `root`, or all of a small one; judge neither.
+def open_tensor_file(folder: LastFolder, path: str) -> TensorFile:
+    """Read the beginning of a file, or all of a small one; judge neither.
 
     Raises OSError: NotRead for a link, and for what is not a regular file.
     """
-    with opened(root, path) as file:
+    root = folder.root
+    with folder.opened(path) as file:
         status = os.fstat(file)
         if status.st_size <= MAX_WHOLE:
             data = read_at_most(file, MAX_WHOLE + 1)
@@ -134,24 +141,32 @@ def _without_tensors() -> str:
     return ""
 
 
-def _entries(head: bytes, size: int) -> dict[str, TensorEntry]:
+def _header_end(head: bytes, size: int) -> int:
+    """Return the offset where a file's header ends. Raises BadTensorFile."""
     if size < 8:
         raise BadTensorFile(f"has {plural(size, 'byte')}, too few for a header")
     length = _header_length(head)
-    start = 8 + length
-    if start > size:
+    if 8 + length > size:
         raise BadTensorFile(f"says that its header has {length} bytes; it has {size}")
     if length > MAX_HEADER:
         raise BadTensorFile(f"has a header of {length} bytes, more than is read")
+    return 8 + length
+
+
+# the blobs of a definition's workloads have few different headers
+@lru_cache(maxsize=512)
+def _entries(header: bytes, size: int) -> dict[str, TensorEntry]:
+    """Return the tensors of a file of `size` bytes. Raises BadTensorFile."""
+    start = len(header)
     try:
-        deserialize(head[:start])
+        deserialize(header)
     except SafetensorError as error:
         # it looks for the tensors last
         if str(error) != _without_tensors():
             reason = str(error).removeprefix("Error while deserializing: ")
             raise BadTensorFile(f"is refused by safetensors: {reason}") from None
     # safetensors takes a key twice, and an array for an entry
-    parsed = parse(head[8:start], "")
+    parsed = parse(header[8:], "")
     if parsed.problems:
         why = parsed.problems[0].message.rstrip(".")
         raise BadTensorFile(f"has a header that can't be used: {why}")

@@ -47,7 +47,8 @@ class Forks:
 
     `jobs` run at a time. `timeout` is in seconds without a sign of life. A fork runs
     `per_fork` tasks, None for as many as there are. `in_order` yields the outcomes by
-    their places. `on_start` gets the place of each task that begins.
+    their places. `on_start` gets the place of each task that begins. `collects` cycles of
+    objects after each task: those of the globals of code that it executed.
     """
 
     jobs: int
@@ -55,6 +56,7 @@ class Forks:
     per_fork: int | None = None
     in_order: bool = False
     on_start: Callable[[int], None] = lambda place: None
+    collects: bool = True
 
     def run(self, work: Work, count: int) -> Iterator[tuple[int, Outcome]]:
         """Yield the place and the outcome of `work(place, link)` for 0 to count - 1.
@@ -70,13 +72,13 @@ class Forks:
             while waiting or again or busy:
                 last = following + _WINDOW * self.jobs if self.in_order else count
                 while waiting and waiting[0] < last and len(busy) < self.jobs:
-                    busy.append(idle.pop() if idle else _Fork(work))
+                    busy.append(idle.pop() if idle else _Fork(work, self.collects))
                     busy[-1].begin(waiting.popleft(), self)
                 if not busy:
                     while idle:
                         idle.pop().child.close()
                     alone.add(again[0])
-                    busy = [_Fork(work)]
+                    busy = [_Fork(work, self.collects)]
                     busy[0].begin(again.popleft(), self)
                 for fork in _ready(busy):
                     outcome = fork.outcome()
@@ -108,8 +110,8 @@ class _Fork:
     `was_it_another` that an earlier task, or a lack of memory, may be the cause.
     """
 
-    def __init__(self, work: Work) -> None:
-        self.child = Child(partial(_serve, work))
+    def __init__(self, work: Work, collects: bool) -> None:
+        self.child = Child(partial(_serve, work, collects))
         self.begun = 0
         self.is_over = self.was_it_another = False
 
@@ -185,7 +187,7 @@ def _ready(forks: list[_Fork]) -> list[_Fork]:
     return [f for f in forks if f.child.link in ready or f.until <= now]
 
 
-def _serve(work: Work, link: Link) -> None:
+def _serve(work: Work, collects: bool, link: Link) -> None:
     """Run the tasks that the parent names until it closes the connection."""
     # the collections below need not scan what was made before the fork
     gc.freeze()
@@ -206,7 +208,8 @@ def _serve(work: Work, link: Link) -> None:
             answer = {"event": CONTEXT_LOST, "why": f"{CONTEXT_LOST}: {lost}"}
         link.send({**answer, "place": place})
         # free what this task kept in its globals: they are part of a cycle
-        gc.collect()
+        if collects:
+            gc.collect()
 
 
 def _short(error: BaseException) -> str:

@@ -50,12 +50,6 @@ def spec_of(definition: LoadedDefinition) -> OpSpec | None:
     return spec if spec is None or why_not_served(definition) is None else None
 
 
-def learn_interfaces(op_types: Iterable[str]) -> None:
-    """Learn the interfaces of op_types now: processes that are forked then know them."""
-    for op_type in {*op_types}:
-        _served(op_type)
-
-
 @cache
 def _served(op_type: str) -> tuple[_Served, ...]:
     family = optional_op_module(op_type, "family")

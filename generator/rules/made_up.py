@@ -50,6 +50,9 @@ class FileSigns:
     without_keys: list[int] = field(default_factory=list)
     batches: int = 0
     equal_batches: int = 0
+    _first: dict[frozenset[tuple[str, int]], tuple[int, Any]] = field(
+        default_factory=dict
+    )
     _seen: dict[bytes, int] = field(default_factory=dict)
 
     def add_lengths(self, q: list[int], kv: list[int], causal: bool, line: int) -> None:
@@ -76,11 +79,15 @@ class FileSigns:
             else source
             for name, source in workload["inputs"].items()
         }
-        text = _CANONICAL.encode([workload["axes"], inputs])
-        digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-        first = self._seen.setdefault(digest, number)
-        if first != number:
-            message = f"The axes and inputs are those of line {first}."
+        axes = frozenset(workload["axes"].items())
+        first, of_first = self._first.setdefault(axes, (number, inputs))
+        if first == number:
+            return
+        # only of lines with equal axes: most have none like them
+        self._seen.setdefault(_digest([workload["axes"], of_first]), first)
+        alike = self._seen.setdefault(_digest([workload["axes"], inputs]), number)
+        if alike != number:
+            message = f"The axes and inputs are those of line {alike}."
             yield WORKLOAD_DUPLICATE_CONTENT.at(message, "workload")
 
     def check(self) -> Iterator[Problem]:
@@ -110,6 +117,11 @@ class FileSigns:
         if self.batches >= _FEW and self.batches == self.equal_batches:
             message = f"All {self.batches} batches have sequences of equal length."
             yield WORKLOAD_EQUAL_LENGTHS.at(message)
+
+
+def _digest(content: Any) -> bytes:
+    text = _CANONICAL.encode(content)
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _is_regular(values: list[int]) -> bool:

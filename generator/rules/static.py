@@ -92,7 +92,7 @@ def _of_run(definition: LoadedDefinition, run: ast.FunctionDef) -> Iterator[Prob
             message = f"`run` writes to its input {quote(name)}."
             yield REFERENCE_IN_PLACE.at(message, "reference", line=line)
     origins = _origins(definition, run)
-    for node in own_nodes(run):
+    for node in _statements(run):
         match node:
             case ast.Assert(ast.BoolOp(ast.And(), tests)):
                 yield from _asserts(definition, node.lineno, tests, origins)
@@ -109,7 +109,7 @@ def _of_run(definition: LoadedDefinition, run: ast.FunctionDef) -> Iterator[Prob
 def _origins(definition: LoadedDefinition, run: ast.FunctionDef) -> Mapping[str, str]:
     """Return local name → axis, by axis names and by what unpacks a shape."""
     origins = {axis: axis for axis in definition.axes}
-    for node in own_nodes(run):
+    for node in _statements(run):
         bound: dict[str, str | None] = {}
         match node:
             case ast.Assign([ast.Name(name)], value):
@@ -205,6 +205,13 @@ def written_inputs(function: ast.FunctionDef) -> list[str]:
 
 
 # what does not depend on the definition is cached: many share one reference
+@lru_cache(maxsize=64)
+def _statements(run: ast.FunctionDef) -> tuple[ast.AST, ...]:
+    """Return a function's own assignments, asserts and loops."""
+    kinds = (ast.Assign, ast.Assert, ast.For)
+    return tuple(node for node in own_nodes(run) if isinstance(node, kinds))
+
+
 @lru_cache(maxsize=64)
 def _written(run: ast.FunctionDef) -> tuple[tuple[str, int], ...]:
     """Return (name, line) of the writes to what a function does not bind itself."""

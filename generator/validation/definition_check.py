@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,8 @@ def check_unit(
     if definition is not None:
         problems += limited(_of_definition(definition, config), file.path)
         problems += proofs.check(root, definition)
-    blobs = Blobs(root)
-    workloads = check_workload_file(root, unit.workloads, file, definition, blobs)
+    with closing(Blobs(root)) as blobs:
+        workloads = check_workload_file(root, unit.workloads, file, definition, blobs)
     problems += workloads.problems
     authors: dict[str, str] = {}
     problems += _of_solutions(root, unit.solutions, definition, authors)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from generator.ops.serving import learn_interfaces
 from generator.validation.definition_check import (
     CheckedDefinition,
     DefinitionFiles,
@@ -52,16 +52,13 @@ def _in_processes(
     from generator.execution.forks import Forks
 
     # small datasets in smaller tasks, so that every process has some
-    size = max(1, min(_CHUNK, len(units) // (4 * jobs)))
-    chunks = [units[at : at + size] for at in range(0, len(units), size)]
+    chunks = _chunks(units, max(1, min(_CHUNK, len(units) // (4 * jobs))))
 
     def work(place: int, link: object) -> str:
         checked = [check_unit(root, unit, config) for unit in chunks[place]]
         return base64.b64encode(pickle.dumps(checked)).decode()
 
-    # a task's process has what is known before, and nothing of what others learn
-    learn_interfaces(unit.file.op_type for unit in units)
-    forks = Forks(jobs, _TIMEOUT, in_order=True)
+    forks = Forks(jobs, _TIMEOUT, in_order=True, collects=False)
     for place, outcome in forks.run(work, len(chunks)):
         if outcome.value is None:
             # killed, most likely for memory that others use
@@ -69,3 +66,15 @@ def _in_processes(
             raise OSError(None, f"{what}: {outcome.why}")
         checked = pickle.loads(base64.b64decode(outcome.value))
         yield from zip(chunks[place], checked, strict=True)
+
+
+def _chunks(
+    units: Sequence[DefinitionFiles], size: int
+) -> list[Sequence[DefinitionFiles]]:
+    """Return the units in chunks of one op_type each.
+
+    A process learns what an op_type serves, and reads the texts that its definitions
+    share, once; of most op_types only one process does.
+    """
+    groups = [list(group) for _, group in groupby(units, lambda u: u.file.op_type)]
+    return [g[at : at + size] for g in groups for at in range(0, len(g), size)]

@@ -88,7 +88,7 @@ def make_plan(
     asked = (op_types, names) if not whole else ((), ())
     problems = problems_of_paths(found, *asked)
     known = {(file.op_type, file.name) for file in found.files}
-    artifacts = discover_artifacts(root, known.__contains__)
+    artifacts = discover_artifacts(root, known)
     problems += artifacts.problems if whole else []
     units = []
     for file in files:
@@ -219,7 +219,7 @@ def validation_report(
     return Report(
         title="Dataset validation",
         command="trace-dataset validate",
-        conclude=conclude,
+        conclusion=conclude,
         payload={
             "problems": (problem.as_dict() for problem in problems),
             "counts": lambda: {

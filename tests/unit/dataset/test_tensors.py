@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError, deserialize
 
+from generator.dataset.file_reading import LastFolder
 from generator.dataset.tensors import BadTensorFile, TensorFile, open_tensor_file
 
 SIZES = {"I32": 32, "U8": 8, "BOOL": 8, "F16": 16, "F4": 4, "C64": 64}
@@ -29,7 +30,7 @@ def file_of(header: Any, body: bytes = b"") -> bytes:
 
 
 def read(path: Path) -> TensorFile:
-    opened = open_tensor_file(path.parent, path.name)
+    opened = open_tensor_file(LastFolder(path.parent), path.name)
     opened.read_header()
     return opened
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from generator.dataset.file_reading import LastFolder
 from generator.dataset.tensors import open_tensor_file
 from generator.rules.basis import basis_of_bytes
 from tests.audits import audited, entry, write_audit
@@ -30,7 +31,7 @@ def test_files_of_safetensors_are_read(tmp_path: Path) -> None:
     }
     path = tmp_path / "x.safetensors"
     path.write_bytes(save(wanted, metadata={"made": "by hand"}))
-    opened = open_tensor_file(path.parent, path.name)
+    opened = open_tensor_file(LastFolder(path.parent), path.name)
     opened.read_header()
     assert set(opened.tensors) == set(wanted)
     for key, array in wanted.items():
@@ -47,7 +48,7 @@ def test_a_large_file_is_read_where_it_has_to_be(tmp_path: Path) -> None:
     }
     path = tmp_path / "x.safetensors"
     path.write_bytes(save(wanted))
-    opened = open_tensor_file(path.parent, path.name)
+    opened = open_tensor_file(LastFolder(path.parent), path.name)
     opened.read_header()
     assert len(opened.head) < opened.size
     assert list(opened.integers("small") or ()) == list(range(9))
