@@ -27,12 +27,16 @@ import torch
 
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.contender import Contender
-from generator.evaluation.clock.fresh import Fresh
+from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.light import light_of
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.rivals import NoRival
-from generator.evaluation.clock.sitting import Sat, Sitting, Untimed
-from generator.evaluation.clock.stand import Stand
+from generator.evaluation.clock.timed_calls import TimedCalls
+from generator.evaluation.clock.timing_session import (
+    SessionResult,
+    TimingSession,
+    Untimed,
+)
 from generator.evaluation.rounds import Round, rounds_of
 from generator.evaluation.task import workloads_of
 from generator.evaluation.timing import Field, layout_of, timed_rounds
@@ -68,9 +72,9 @@ class Counts:
         self.nearest = (0.0, "")
         self._output = output
 
-    def add(self, name: str, case: str, sat: Sat, light: Any) -> None:
-        """Count the single timings of each kernel of a sitting."""
-        for kernel, figures in sat.figures.items():
+    def add(self, name: str, case: str, result: SessionResult, light: Any) -> None:
+        """Count the single timings of each kernel of a session."""
+        for kernel, figures in result.figures.items():
             if not figures:
                 continue
             self.kernels.add(f"{name} {kernel}")
@@ -105,42 +109,42 @@ class Counts:
         )
 
 
-def sat(field: Field, one: Round, secret: int) -> Sat:
-    """Return a sitting in which the first kernel stands where a solution does.
+def measured(field: Field, one: Round, secret: int) -> SessionResult:
+    """Return a session in which the first kernel stands where a solution does.
 
     Raises Refused, Untimed, Silent.
     """
-    stand = Stand(field.device, layout_of(one), _filled(one))
+    calls = TimedCalls(field.device, layout_of(one), _filled(one))
     on = torch.device(field.device)
     draws = []
     for shift in (one.shift, one.shift + 1):
         this = Round(one.subject, one.case, shift, one.device, one.workload)
         draws.append({n: fresh(v, on) for n, v in this.trial.inputs.items()})
-    lines = [(process, process.line(stand)) for process in field.processes]
+    links = [(process, process.link(calls)) for process in field.processes]
     try:
         contenders = [
-            Contender(name, line, number)
-            for process, line in lines
+            Contender(name, link, number)
+            for process, link in links
             for number, name in enumerate(process.names, 1)
         ]
         if not contenders:
             raise Refused(RUNTIME_ERROR, "no kernel runs here")
-        sitting = Sitting(
-            stand,
-            Fresh(draws, field.device, secret),
+        session = TimingSession(
+            calls,
+            FreshInputs(draws, field.device, secret),
             contenders[0],
             contenders[1:],
-            lines[0][1],
+            links[0][1],
             False,
             secret,
             field.telemetry,
             lambda silent: Refused(RUNTIME_ERROR, str(silent)),
         )
-        return sitting.sit()
+        return session.run()
     finally:
-        for process, line in lines:
-            process.end(line)
-        stand.close()
+        for process, link in links:
+            process.end(link)
+        calls.close()
 
 
 def _filled(one: Round) -> list[int]:
@@ -218,7 +222,7 @@ def _timed_group(
                 if counts.timings >= wanted:
                     break
                 try:
-                    of_case = sat(field, one, random.randrange(2**62))
+                    of_case = measured(field, one, random.randrange(2**62))
                 except (Refused, Untimed, Silent) as error:
                     print(f"{file.name}, {name}: {error}", flush=True)
                     break

@@ -1,7 +1,7 @@
 """Time what passed on CUDA, against the reference and the production kernels that run here.
 
-docs/clock.md has the threat model; `clock/stand.py` is one call, `clock/sitting.py` one
-workload. Here are the processes: the solution's in its sandbox, the reference's in
+docs/clock.md has the threat model; `clock/timed_calls.py` is one call,
+`clock/timing_session.py` one workload. Here are the processes: the solution's in its sandbox, the reference's in
 another one, the production kernels' in processes of this software.
 """
 
@@ -19,7 +19,7 @@ import torch
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.arena import Layout, laid_out
 from generator.evaluation.clock.contender import REFERENCE, Contender
-from generator.evaluation.clock.fresh import Fresh
+from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.light import light_of, too_fast
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.rivals import (
@@ -30,9 +30,13 @@ from generator.evaluation.clock.rivals import (
     places,
 )
 from generator.evaluation.clock.shared_memory import SharedMemory, create
-from generator.evaluation.clock.sitting import Sat, Sitting, Untimed
-from generator.evaluation.clock.stand import Line, Stand
 from generator.evaluation.clock.telemetry import Telemetry
+from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
+from generator.evaluation.clock.timing_session import (
+    SessionResult,
+    TimingSession,
+    Untimed,
+)
 from generator.evaluation.conditions.batch import relations_of, rows_axis
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge
@@ -206,47 +210,49 @@ class _Table:
         draws = [_on(device, o.trial.inputs) for o in (one, other)]
         names = list(one.inputs)
         filled = [names.index(n) for n in one.filled]
-        stand = Stand(device, layout_of(one), filled)
-        lines = _Lines(stand)
+        calls = TimedCalls(device, layout_of(one), filled)
+        links = _Links(calls)
         try:
-            values = Fresh(draws, device, self._secret, rows_of(one))
-            sat = self._sat(one, stand, lines, values)
+            values = FreshInputs(draws, device, self._secret, rows_of(one))
+            result = self._measure(one, calls, links, values)
         finally:
-            lines.end()
-            stand.close()
-        for kept in sat.judged:
+            links.end()
+            calls.close()
+        for kept in result.judged:
             restated = replace(one, values=_on("cpu", kept.inputs))
             outputs = [_at_cpu(v) for v in (*kept.outputs, *kept.filled)]
             self._judge.compared(name, restated, tuple(outputs))
         light = light_of(one.subject.definition, one.case.axes, one.inputs, device)
         if light is not None:
-            if why := too_fast(sat.timing["latency_ms"], light):
+            if why := too_fast(result.timing["latency_ms"], light):
                 raise Refused(REWARD_HACK, why)
-            fraction = light.milliseconds / sat.timing["latency_ms"]
-            sat.timing["light"] = light.as_dict()
-            sat.timing["fraction_of_light"] = fraction
-        return sat.timing
+            fraction = light.milliseconds / result.timing["latency_ms"]
+            result.timing["light"] = light.as_dict()
+            result.timing["fraction_of_light"] = fraction
+        return result.timing
 
-    def _sat(self, one: Round, stand: Stand, lines: _Lines, values: Fresh) -> Sat:
+    def _measure(
+        self, one: Round, calls: TimedCalls, links: _Links, values: FreshInputs
+    ) -> SessionResult:
         trusted, *others = self._field.processes
         solution = Contender(
-            "", lines.of_session(self._session, self._passes, self._arena(0)), 1
+            "", links.of_session(self._session, self._passes, self._arena(0)), 1
         )
         rivals = []
         reference = self._field.reference
         if reference is not None:
             with suppress(Refused):
                 session = reference.session()
-                line = lines.of_session(session, False, self._arena(1))
-                rivals.append(Contender(REFERENCE, line, 1))
-        empty = lines.of_rivals(trusted)
+                link = links.of_session(session, False, self._arena(1))
+                rivals.append(Contender(REFERENCE, link, 1))
+        empty = links.of_rivals(trusted)
         for process in (trusted, *others):
-            line = empty if process is trusted else lines.of_rivals(process)
+            link = empty if process is trusted else links.of_rivals(process)
             rivals += [
-                Contender(n, line, number + 1) for number, n in enumerate(process.names)
+                Contender(n, link, number + 1) for number, n in enumerate(process.names)
             ]
-        sitting = Sitting(
-            stand,
+        timing = TimingSession(
+            calls,
             values,
             solution,
             rivals,
@@ -256,7 +262,7 @@ class _Table:
             self._field.telemetry,
             lambda silent: self._session.gone(str(silent)),
         )
-        return sitting.sit()
+        return timing.run()
 
     def _arena(self, of: int) -> SharedMemory | None:
         """Return memory to return outputs in: of the solution, or of the reference."""
@@ -268,28 +274,28 @@ class _Table:
 
 
 @dataclass
-class _Lines:
-    """Open lines on a stand's memory, and end all of them."""
+class _Links:
+    """The links to the processes that call on one workload's memory."""
 
-    stand: Stand
+    calls: TimedCalls
     _ends: list[Any] = field(default_factory=list)
 
     def of_session(
         self, session: Session, passes_outputs: bool, arena: SharedMemory | None
-    ) -> Line:
-        """Return a line to a process in a sandbox. Raises Refused."""
+    ) -> CalleeLink:
+        """Return a link to a process in a sandbox. Raises Refused."""
         page = Page.file()
-        files = [page, self.stand.memory.file]
+        files = [page, self.calls.memory.file]
         frame: dict[str, Any] = {
-            "bytes": self.stand.memory.size,
-            "clock": places(self.stand.layout, passes_outputs=passes_outputs),
+            "bytes": self.calls.memory.size,
+            "clock": places(self.calls.layout, passes_outputs=passes_outputs),
         }
         if arena is not None:
             files.append(arena.file)
             frame["arena"] = arena.size
         nonce = session.lend(frame, files)
         keeper = session.keeper
-        line = Line(
+        link = CalleeLink(
             Page(page),
             keeper.go,
             keeper.stop,
@@ -301,20 +307,20 @@ class _Lines:
 
         def end() -> None:
             with suppress(Refused):
-                line.end()
+                link.end()
                 session.lent(nonce)
 
         self._ends.append(end)
-        return line
+        return link
 
-    def of_rivals(self, process: Rivals) -> Line:
-        """Return a line to a process of rivals."""
-        line = process.line(self.stand)
-        self._ends.append(lambda: process.end(line))
-        return line
+    def of_rivals(self, process: Rivals) -> CalleeLink:
+        """Return a link to a process of rivals."""
+        link = process.link(self.calls)
+        self._ends.append(lambda: process.end(link))
+        return link
 
     def end(self) -> None:
-        """End all lines."""
+        """End all links."""
         while self._ends:
             self._ends.pop()()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generator.dataset.paths import DatasetFile
-from generator.evaluation.clock import sitting
+from generator.evaluation.clock import timing_session
 from generator.evaluation.clock.telemetry import Sample, Telemetry
 from generator.evaluation.evaluate import EvaluationRequest, _arguments
 from generator.evaluation.solution import Solution
@@ -104,7 +104,7 @@ def test_gpu_that_is_slowed_down_is_no_fault_of_a_solution(
 ) -> None:
     hot = Sample(reasons=0x40, sm_mhz=900)
     monkeypatch.setattr(Telemetry, "sample", lambda _: hot)
-    monkeypatch.setattr(sitting, "_MOST", 3)
+    monkeypatch.setattr(timing_session, "_MOST", 3)
     found = timed(tmp_path, solution("honest", HONEST))["honest"]
     assert found["verdict"] == "PASSED"
     assert [case["timing"] for case in found["cases"]] == [None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from generator.evaluation.clock.sampling import is_settled, spread
-from generator.evaluation.clock.stand import Line
+from generator.evaluation.clock.timed_calls import CalleeLink
 from generator.evaluation.verdict import REWARD_HACK, Refused
 
 REFERENCE = "reference"
@@ -19,10 +19,10 @@ _LEAST_MS = 2e-3
 
 @dataclass
 class Contender:
-    """One who is timed: its line, which function, and its figures."""
+    """One who is timed: its link, which function, and its figures."""
 
     name: str
-    line: Line
+    link: CalleeLink
     which: int
     waits: bool = True
     raw: list[tuple[bool, float]] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Contender:
     long: int = 0
 
 
-class Zero:
+class EmptyCalls:
     """The time of empty calls: of those that wait for the device, and of others.
 
     A call with one tiny kernel takes the changes of context and that kernel; one with two
@@ -79,16 +79,16 @@ class Zero:
         return max(latency, self.resolution(contender.waits))
 
 
-def fastest(rivals: Sequence[Contender], zero: Zero) -> Contender | None:
+def fastest(rivals: Sequence[Contender], zero: EmptyCalls) -> Contender | None:
     """Return the fastest production kernel, None where none runs here."""
     kernels = [r for r in rivals if r.name != REFERENCE and r.raw]
     return min(kernels, key=zero.latency, default=None)
 
 
 def timing_of(
-    solution: Contender, rivals: Sequence[Contender], zero: Zero
+    solution: Contender, rivals: Sequence[Contender], zero: EmptyCalls
 ) -> dict[str, Any]:
-    """Return what a sitting measured, in milliseconds. Raises Refused without a figure."""
+    """Return what a session measured, in milliseconds. Raises Refused without a figure."""
     figures = zero.figures(solution)
     if not figures:
         raise Refused(REWARD_HACK, "no call of it could be timed")

@@ -16,7 +16,7 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.arena import Layout
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.shared_memory import SharedMemory, create
-from generator.evaluation.clock.stand import Line, Stand
+from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
 from generator.evaluation.frames import Garbled, receive, send
 from generator.execution.processes import safe_environment, start_python
 
@@ -60,7 +60,7 @@ class Rivals:
                 stderr=subprocess.DEVNULL,
             )
         self._arena: SharedMemory | None = None
-        self._lines: list[Line] = []
+        self._links: list[CalleeLink] = []
         self._memory = arena_bytes
         asked = {
             "root": str(root.absolute()),
@@ -87,32 +87,32 @@ class Rivals:
         if self._device == "cuda":
             self._arena = create("cuda", self._memory)
 
-    def line(self, stand: Stand) -> Line:
-        """Return a line on which calls on a stand's memory are made."""
+    def link(self, calls: TimedCalls) -> CalleeLink:
+        """Return a link for calls on a workload's memory."""
         page = Page.file()
-        files = [page, stand.memory.file]
+        files = [page, calls.memory.file]
         frame: dict[str, Any] = {
             "device": self._device,
-            "bytes": stand.memory.size,
-            "clock": places(stand.layout, passes_outputs=False),
+            "bytes": calls.memory.size,
+            "clock": places(calls.layout, passes_outputs=False),
         }
         if self._arena is not None:
             files.append(self._arena.file)
             frame["arena"] = self._arena.size
         send(self._channel, frame, files)
-        line = Line(
+        link = CalleeLink(
             Page(page),
             is_there=lambda: self._process.poll() is None,
             seconds=_CALL_SECONDS,
             arena=self._arena,
         )
         os.close(page)
-        return line
+        return link
 
-    def end(self, line: Line) -> None:
-        """End the calls of a line."""
+    def end(self, link: CalleeLink) -> None:
+        """End the calls of a link."""
         with suppress(OSError, EOFError, Garbled):
-            line.end()
+            link.end()
             self._channel.settimeout(_END_SECONDS)
             receive(self._channel)
 

@@ -60,7 +60,7 @@ def spread(figures: Sequence[float]) -> float:
 
 
 @dataclass
-class Drawn(Generic[Value]):
+class Reservoir(Generic[Value]):
     """A uniform sample of `count` of all values that come.
 
     Whether one is kept is drawn when it is there, and may be taken back by a later one:

@@ -73,7 +73,7 @@ class Telemetry:
 
 
 def summary(samples: list[Sample], throttled: int) -> Mapping[str, Any]:
-    """Return what the samples of a sitting come to, for its result."""
+    """Return what the samples of a session come to, for its result."""
     if not samples:
         return {}
     return {

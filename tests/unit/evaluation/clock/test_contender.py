@@ -9,7 +9,7 @@ import pytest
 from generator.evaluation.clock.contender import (
     REFERENCE,
     Contender,
-    Zero,
+    EmptyCalls,
     fastest,
     timing_of,
 )
@@ -17,8 +17,8 @@ from generator.evaluation.verdict import REWARD_HACK, Refused
 
 
 @pytest.fixture
-def zero() -> Zero:
-    found = Zero()
+def zero() -> EmptyCalls:
+    found = EmptyCalls()
     for number in range(40):
         found.add(False, 0.300 + 0.001 * (number % 5))
         found.add(True, 0.400 + 0.010 * (number % 5))
@@ -32,13 +32,13 @@ def one(name: str, raw: float, *, waits: bool = False, **more: Any) -> Contender
     return made
 
 
-def test_empty_calls_are_taken_off_by_how_they_wait(zero: Zero) -> None:
+def test_empty_calls_are_taken_off_by_how_they_wait(zero: EmptyCalls) -> None:
     assert zero.of(False) == pytest.approx(0.302)
     assert zero.latency(one("", 0.352)) == pytest.approx(0.0501)
     assert zero.latency(one("", 1.42, waits=True)) == pytest.approx(1.0001)
 
 
-def test_a_tiny_kernel_is_not_taken_off_anybodys_time(zero: Zero) -> None:
+def test_a_tiny_kernel_is_not_taken_off_anybodys_time(zero: EmptyCalls) -> None:
     for number in range(40):
         zero.add_twice(0.3015 + 0.001 * (number % 5))
     assert zero.kernel() == pytest.approx(0.0015)
@@ -50,14 +50,16 @@ def test_a_tiny_kernel_is_not_taken_off_anybodys_time(zero: Zero) -> None:
     assert timing["kernel_ms"] == pytest.approx(0.0015)
 
 
-def test_nothing_is_faster_than_the_resolution(zero: Zero) -> None:
+def test_nothing_is_faster_than_the_resolution(zero: EmptyCalls) -> None:
     timing = timing_of(one("", 0.2), [], zero)
     assert timing["latency_ms"] == timing["resolution_ms"] == pytest.approx(0.002)
     assert not timing["resolved"]
     assert "speedup_factor" not in timing
 
 
-def test_speedups_are_over_the_reference_and_the_fastest_kernel(zero: Zero) -> None:
+def test_speedups_are_over_the_reference_and_the_fastest_kernel(
+    zero: EmptyCalls,
+) -> None:
     kernel = one("flashinfer/fa2", 0.402, plans=[0.03] * 9)
     rivals = [one(REFERENCE, 0.702), one("pytorch/slow", 0.502), kernel]
     timing = timing_of(one("", 0.352), rivals, zero)
@@ -71,12 +73,12 @@ def test_speedups_are_over_the_reference_and_the_fastest_kernel(zero: Zero) -> N
     assert set(timing["rivals"]) == {REFERENCE, "pytorch/slow", "flashinfer/fa2"}
 
 
-def test_rivals_without_a_figure_are_none(zero: Zero) -> None:
+def test_rivals_without_a_figure_are_none(zero: EmptyCalls) -> None:
     silent = Contender("pytorch/broken", None, 1)  # type: ignore[arg-type]
     assert fastest([silent, one(REFERENCE, 0.4)], zero) is None
 
 
-def test_a_solution_without_a_figure_is_refused(zero: Zero) -> None:
+def test_a_solution_without_a_figure_is_refused(zero: EmptyCalls) -> None:
     with pytest.raises(Refused) as refused:
         timing_of(Contender("", None, 1), [], zero)  # type: ignore[arg-type]
     assert refused.value.verdict == REWARD_HACK

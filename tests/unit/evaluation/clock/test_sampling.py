@@ -11,7 +11,7 @@ import pytest
 from generator.evaluation.clock.sampling import (
     LEAST,
     OF_RATIO,
-    Drawn,
+    Reservoir,
     is_settled,
     median_interval,
     spread,
@@ -78,7 +78,7 @@ def test_spread_is_between_the_quartiles() -> None:
 def test_each_call_is_kept_as_often() -> None:
     counts: Counter[int] = Counter()
     for seed in range(3000):
-        drawn: Drawn[int] = Drawn(3, random.Random(seed))
+        drawn: Reservoir[int] = Reservoir(3, random.Random(seed))
         for number in range(30):
             drawn.add(number)
         assert len(set(drawn.kept)) == 3

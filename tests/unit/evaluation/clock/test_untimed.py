@@ -9,7 +9,7 @@ import torch
 
 from generator.dataset.paths import discover_definitions
 from generator.evaluation.clock.contender import Contender
-from generator.evaluation.clock.sitting import Sitting, Untimed
+from generator.evaluation.clock.timing_session import TimingSession, Untimed
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.timing import timed
 from generator.evaluation.verdict import PASSED, CaseVerdict
@@ -33,9 +33,9 @@ def test_an_op_that_only_moves_is_not_timed() -> None:
 
 def _check_room(free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80 << 30))
-    sitting = object.__new__(Sitting)
-    sitting._stand = SimpleNamespace(device="cuda")  # type: ignore[assignment]
-    sitting._check_room(Contender("pytorch/cublas", None, 1))  # type: ignore[arg-type]
+    session = object.__new__(TimingSession)
+    session._calls = SimpleNamespace(device="cuda")  # type: ignore[assignment]
+    session._check_room(Contender("pytorch/cublas", None, 1))  # type: ignore[arg-type]
 
 
 def test_a_rival_without_memory_beside_a_solution_leaves_no_times(

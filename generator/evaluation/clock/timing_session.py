@@ -17,16 +17,21 @@ from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
 from generator.evaluation.clock.contender import (
     REFERENCE,
     Contender,
-    Zero,
+    EmptyCalls,
     fastest,
     timing_of,
 )
-from generator.evaluation.clock.fresh import Fresh
+from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.outputs import distance, number_at
 from generator.evaluation.clock.page import Silent
-from generator.evaluation.clock.sampling import LEAST, OF_RATIO, Drawn, is_settled
-from generator.evaluation.clock.stand import SLICE_MS, Line, Stand, Timed
+from generator.evaluation.clock.sampling import LEAST, OF_RATIO, Reservoir, is_settled
 from generator.evaluation.clock.telemetry import Sample, Telemetry, summary
+from generator.evaluation.clock.timed_calls import (
+    SLICE_MS,
+    CalleeLink,
+    CallTimes,
+    TimedCalls,
+)
 from generator.evaluation.returned import check_returned, parsed
 from generator.evaluation.verdict import (
     REWARD_HACK,
@@ -64,7 +69,7 @@ _SWITCH_SECONDS = 1e-4
 
 
 @dataclass(frozen=True)
-class Kept:
+class CandidateCall:
     """A call of the solution that may be judged: its values and what came of them."""
 
     inputs: Mapping[str, Any]
@@ -77,50 +82,50 @@ class Untimed(Exception):
 
 
 @dataclass(frozen=True)
-class Sat:
-    """The result of a sitting: calls to be judged, and each contender's single figures."""
+class SessionResult:
+    """The result of a session: calls to be judged, and each contender's single figures."""
 
     timing: dict[str, Any]
-    judged: Sequence[Kept]
+    judged: Sequence[CandidateCall]
     figures: Mapping[str, Sequence[float]]
 
 
-class Sitting:
+class TimingSession:
     """Time one workload. `secret` seeds values, seeds and the order."""
 
     def __init__(
         self,
-        stand: Stand,
-        fresh: Fresh,
+        calls: TimedCalls,
+        fresh: FreshInputs,
         solution: Contender,
         rivals: Sequence[Contender],
-        empty: Line,
+        empty: CalleeLink,
         passes_outputs: bool,
         secret: int,
         telemetry: Telemetry,
         gone: Callable[[Silent], Refused],
     ) -> None:
-        self._stand, self._fresh = stand, fresh
+        self._calls, self._fresh = calls, fresh
         self._solution, self._rivals = solution, list(rivals)
         self._empty, self._passes = empty, passes_outputs
         self._draw = random.Random(secret)
         self._telemetry, self._gone = telemetry, gone
-        self._zero = Zero()
+        self._zero = EmptyCalls()
         self._quiet: list[tuple[float, float]] = []
-        self._drawn: Drawn[Kept] = Drawn(_JUDGED, self._draw)
-        self._unseen: Drawn[Kept] = Drawn(_UNSEEN, self._draw)
-        self._odd: list[tuple[float, Kept]] = []
+        self._drawn: Reservoir[CandidateCall] = Reservoir(_JUDGED, self._draw)
+        self._unseen: Reservoir[CandidateCall] = Reservoir(_UNSEEN, self._draw)
+        self._odd: list[tuple[float, CandidateCall]] = []
 
-    def sit(self) -> Sat:
+    def run(self) -> SessionResult:
         """Return the figures.
 
         Raises Refused for what the solution did, Untimed where the GPU was slowed
         down in every round, or a rival has no memory beside it.
         """
         with _switching():
-            return self._sat()
+            return self._run()
 
-    def _sat(self) -> Sat:
+    def _run(self) -> SessionResult:
         self._stage()
         for _ in range(_EMPTIES):
             self._measure_empty(True)
@@ -160,7 +165,7 @@ class Sitting:
         timing |= {"fresh": self._fresh.is_fresh, **about}
         everybody = (self._solution, *self._rivals)
         figures_of = {one.name: self._zero.figures(one) for one in everybody}
-        return Sat(timing, self._to_judge(), figures_of)
+        return SessionResult(timing, self._to_judge(), figures_of)
 
     def _turn(self) -> None:
         """Call everybody once on fresh values, in an order by lot."""
@@ -181,19 +186,19 @@ class Sitting:
             if contender is self._solution:
                 kept = self._kept(inputs, timed)
             elif not _raised(timed):
-                others.append(self._stand.outputs())
+                others.append(self._calls.outputs())
         if not self._is_void:
             self._drawn.add(kept)
             self._look(others, kept)
 
-    def _called(self, contender: Contender) -> Timed:
+    def _called(self, contender: Contender) -> CallTimes:
         """Make one call and keep its figure. Raises Refused."""
         which = contender.which | (WAITS if contender.waits else 0)
         is_solution = contender is self._solution
         begun = time.monotonic()
         try:
-            timed = self._stand.call(
-                contender.line, which, self._draw.randrange(_SEEDS)
+            timed = self._calls.call(
+                contender.link, which, self._draw.randrange(_SEEDS)
             )
         except Silent as silent:
             if is_solution:
@@ -203,7 +208,7 @@ class Sitting:
         is_busy = self._is_busy(timed)
         # the device may have turned to the judge before the work was done
         is_long = not contender.waits and timed.raw > SLICE_MS
-        is_long = is_long and self._stand.device == "cuda"
+        is_long = is_long and self._calls.device == "cuda"
         if is_solution:
             self._is_void = is_busy or is_long
         contender.void += is_busy
@@ -224,7 +229,7 @@ class Sitting:
             contender.plans += [float(plan)] if plan is not None else []
         return timed
 
-    def _is_busy(self, timed: Timed) -> bool:
+    def _is_busy(self, timed: CallTimes) -> bool:
         """Return whether others used the device before the values were there.
 
         They had nothing to work on: it is work of before, which delays whom it does not
@@ -241,27 +246,27 @@ class Sitting:
             why = "the device was busy in {} of {} calls before their values were there"
             raise Refused(REWARD_HACK, why.format(contender.void, calls))
 
-    def _kept(self, inputs: Mapping[str, Any], timed: Timed) -> Kept:
+    def _kept(self, inputs: Mapping[str, Any], timed: CallTimes) -> CandidateCall:
         """Return a call of the solution, held against what is declared. Raises Refused."""
-        said, stand = timed.said, self._stand
+        said, calls = timed.said, self._calls
         if not isinstance(said, dict):
             raise Refused(REWARD_HACK, "it wrote to the page of the judge")
         if "raised" in said:
             raise Refused(RUNTIME_ERROR, one_line(str(said["raised"]), 400))
-        outputs = stand.outputs()
+        outputs = calls.outputs()
         if not self._passes:
             returned = parsed(said.get("outputs"), False)
             assert returned is not None
-            check_returned(returned, stand.layout, stand.device)
+            check_returned(returned, calls.layout, calls.device)
             for number, one in enumerate(returned):
                 if one.value is not None:
-                    outputs[number] = number_at(one.value, stand.layout.outputs[number])
-        if stand.changed():
+                    outputs[number] = number_at(one.value, calls.layout.outputs[number])
+        if calls.changed():
             raise Refused(REWARD_HACK, "it writes to what is no output")
-        filled = tuple(stand.input(number) for number in stand.filled)
-        return Kept(inputs, tuple(outputs), filled)
+        filled = tuple(calls.input(number) for number in calls.filled)
+        return CandidateCall(inputs, tuple(outputs), filled)
 
-    def _look(self, others: Sequence[Sequence[Any]], kept: Kept) -> None:
+    def _look(self, others: Sequence[Sequence[Any]], kept: CandidateCall) -> None:
         """Keep the calls that are farthest from what rivals returned for the same values.
 
         The nearest rival counts, since one may be wrong or late. No verdict rests on
@@ -277,18 +282,18 @@ class Sitting:
         self._odd.sort(key=lambda one: -one[0])
         del self._odd[_ODD:]
 
-    def _to_judge(self) -> list[Kept]:
+    def _to_judge(self) -> list[CandidateCall]:
         every = [*self._drawn.kept, *self._unseen.kept, *(k for _, k in self._odd)]
         return list({id(kept): kept for kept in every}.values())
 
     def _stage(self) -> Mapping[str, Any]:
         inputs = self._fresh.next()
-        self._stand.stage(inputs)
+        self._calls.stage(inputs)
         return inputs
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> None:
         which = kind | (WAITS if waits else 0)
-        timed = self._stand.call(self._empty, which, self._draw.randrange(_SEEDS))
+        timed = self._calls.call(self._empty, which, self._draw.randrange(_SEEDS))
         if kind == TWICE:
             self._zero.add_twice(timed.raw)
         else:
@@ -314,7 +319,7 @@ class Sitting:
 
     def _check_room(self, rival: Contender) -> None:
         """Raise Untimed where a rival may have failed because others have the memory."""
-        if self._stand.device != "cuda":
+        if self._calls.device != "cuda":
             return
         free, _ = torch.cuda.mem_get_info()
         if free < _ROOM_BYTES:
@@ -374,5 +379,5 @@ def _switching() -> Iterator[None]:
         sys.setswitchinterval(usual)
 
 
-def _raised(timed: Timed) -> bool:
+def _raised(timed: CallTimes) -> bool:
     return isinstance(timed.said, dict) and "raised" in timed.said

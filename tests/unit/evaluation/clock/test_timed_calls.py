@@ -16,7 +16,12 @@ from generator.evaluation.clock import callee as callees
 from generator.evaluation.clock.page import Page, Silent
 from generator.evaluation.clock.rivals import places
 from generator.evaluation.clock.shared_memory import SharedMemory, create
-from generator.evaluation.clock.stand import Line, Stand, _copy, in_arena
+from generator.evaluation.clock.timed_calls import (
+    CalleeLink,
+    TimedCalls,
+    _copy,
+    in_arena,
+)
 from kernel_judge.definition import TensorSpec
 
 FOLDER = Path(callees.__file__).parent
@@ -84,32 +89,32 @@ SPECS = {"out": TensorSpec(("n", "m"), "float32")}
 
 
 class Table:
-    """Hold a stand and a callee's process with some functions."""
+    """Timed calls, and a callee's process with some functions."""
 
     def __init__(self, names: str, passes: bool) -> None:
         import json
 
         self.inputs = {"x": torch.randn(5, 3)}
         self.layout = laid_out(self.inputs, SPECS, {"n": 5, "m": 3})
-        self.stand = Stand("cpu", self.layout)
+        self.calls = TimedCalls("cpu", self.layout)
         file = Page.file()
         how = json.dumps(places(self.layout, passes_outputs=passes))
-        memory = self.stand.memory
+        memory = self.calls.memory
         given = [str(FOLDER), str(file), str(memory.file), str(memory.size), how, names]
         self.process = subprocess.Popen(
             [sys.executable, "-c", CHILD, *given], pass_fds=[file, memory.file]
         )
         is_there = lambda: self.process.poll() is None
-        self.line = Line(Page(file), is_there=is_there, seconds=60.0)
-        self.stand.stage(self.inputs)
+        self.link = CalleeLink(Page(file), is_there=is_there, seconds=60.0)
+        self.calls.stage(self.inputs)
 
     def call(self, which: int, seed: int = 1) -> Any:
-        return self.stand.call(self.line, which, seed)
+        return self.calls.call(self.link, which, seed)
 
     def end(self) -> None:
-        self.line.end()
+        self.link.end()
         self.process.wait(20.0)
-        self.stand.close()
+        self.calls.close()
 
 
 PASSED = "doubles nothing spoils beyond fails draws leaves early"
@@ -136,9 +141,9 @@ def which(name: str) -> int:
 
 def test_outputs_are_what_the_call_wrote(passed: Table) -> None:
     timed = passed.call(which("doubles"))
-    (out,) = passed.stand.outputs()
+    (out,) = passed.calls.outputs()
     assert torch.equal(out, 2 * passed.inputs["x"])
-    assert not passed.stand.changed()
+    assert not passed.calls.changed()
     assert timed.raw > 0.0
     assert timed.said == {}
 
@@ -147,7 +152,7 @@ def test_what_is_not_there_at_the_answer_is_poison(passed: Table) -> None:
     # the last answer lies there no more
     passed.call(which("doubles"))
     passed.call(which("nothing"))
-    (out,) = passed.stand.outputs()
+    (out,) = passed.calls.outputs()
     assert bool(out.isnan().all())
 
 
@@ -156,7 +161,7 @@ def test_what_comes_after_the_answer_is_not_read() -> None:
     table = Table("late", True)
     try:
         table.call(1)
-        (out,) = table.stand.outputs()
+        (out,) = table.calls.outputs()
         assert bool(out.isnan().all())
     finally:
         table.end()
@@ -166,22 +171,22 @@ def test_values_of_anothers_call_are_not_there_before_the_reveal(passed: Table) 
     # as a rival is called on the same values just before
     for name in ("early", "doubles", "early"):
         passed.call(which(name))
-    (out,) = passed.stand.outputs()
+    (out,) = passed.calls.outputs()
     assert not out.any()
 
 
 def test_empty_call_calls_nothing(passed: Table) -> None:
     passed.call(callees.EMPTY)
-    (out,) = passed.stand.outputs()
+    (out,) = passed.calls.outputs()
     assert bool(out.isnan().all())
 
 
 @pytest.mark.parametrize("name", ["spoils", "beyond"])
 def test_what_is_no_output_may_not_change(passed: Table, name: str) -> None:
     passed.call(which(name))
-    assert passed.stand.changed()
+    assert passed.calls.changed()
     passed.call(which("doubles"))
-    assert not passed.stand.changed()
+    assert not passed.calls.changed()
 
 
 def test_error_is_said_and_the_next_call_is_made(passed: Table) -> None:
@@ -194,7 +199,7 @@ def test_seed_is_the_judges(passed: Table) -> None:
     found = []
     for seed in (4, 4, 5):
         passed.call(which("draws"), seed)
-        found.append(passed.stand.outputs()[0])
+        found.append(passed.calls.outputs()[0])
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
 
@@ -202,9 +207,9 @@ def test_seed_is_the_judges(passed: Table) -> None:
 def test_returned_output_is_copied_to_its_place(returned: Table) -> None:
     for _ in range(2):
         returned.inputs["x"].normal_()
-        returned.stand.stage(returned.inputs)
+        returned.calls.stage(returned.inputs)
         timed = returned.call(1)
-        (out,) = returned.stand.outputs()
+        (out,) = returned.calls.outputs()
         assert torch.equal(out, 2 * returned.inputs["x"])
     (one,) = timed.said["outputs"]
     assert (one["dtype"], one["shape"]) == ("float32", [5, 3])
@@ -216,7 +221,7 @@ def test_what_was_returned_is_described(returned: Table) -> None:
     assert returned.call(3).said["outputs"][0]["aliases"] is True
     # of another dtype nothing is copied
     assert returned.call(4).said["outputs"][0]["dtype"] == "float64"
-    (out,) = returned.stand.outputs()
+    (out,) = returned.calls.outputs()
     assert bool(out.isnan().all())
 
 
@@ -254,25 +259,25 @@ def test_only_places_within_the_arena_are_read(said: Any, count: int) -> None:
 
 def test_output_in_the_arena_is_read_there() -> None:
     layout: Layout = laid_out({}, SPECS, {"n": 5, "m": 3})
-    stand, arena = Stand("cpu", layout), create("cpu", 4096)
-    line = Line(Page(Page.file()), arena=arena)
+    calls, arena = TimedCalls("cpu", layout), create("cpu", 4096)
+    link = CalleeLink(Page(Page.file()), arena=arena)
     wanted = torch.arange(15.0)
     arena.bytes[512:572].view(torch.float32).copy_(wanted)
-    _copy(stand._copies(line, {"outputs": [{"arena": 512}]}))
-    assert torch.equal(stand.outputs()[0].flatten(), wanted)
+    _copy(calls._copies(link, {"outputs": [{"arena": 512}]}))
+    assert torch.equal(calls.outputs()[0].flatten(), wanted)
 
 
 def test_filled_inputs_are_taken_and_may_change() -> None:
     inputs = {"x": torch.zeros(4), "cache": torch.zeros(6)}
     layout = laid_out(inputs, {}, {})
-    stand = Stand("cpu", layout, filled=[1])
-    stand.stage(inputs)
-    stand._write()
-    memory: SharedMemory = stand.memory
+    calls = TimedCalls("cpu", layout, filled=[1])
+    calls.stage(inputs)
+    calls._write()
+    memory: SharedMemory = calls.memory
     place = layout.inputs[1]
     memory.bytes[place["at"] : place["at"] + 8].view(torch.float32).fill_(2.0)
-    assert not stand.changed()
-    _copy(stand._copies(Line(Page(Page.file())), None))
-    assert stand.input(1).tolist() == [2.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+    assert not calls.changed()
+    _copy(calls._copies(CalleeLink(Page(Page.file())), None))
+    assert calls.input(1).tolist() == [2.0, 2.0, 0.0, 0.0, 0.0, 0.0]
     memory.bytes[layout.inputs[0]["at"]] = 1
-    assert stand.changed()
+    assert calls.changed()

@@ -48,7 +48,7 @@ SLICE_MS = 1.8
 
 
 @dataclass
-class Line:
+class CalleeLink:
     """The judge's link to a callee.
 
     `go` and `stop` continue and stop its processes, `is_there` says whether it lives,
@@ -71,7 +71,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Timed:
+class CallTimes:
     """The times of one call, in milliseconds, and the callee's answer.
 
     On a GPU its own events measure all but `host`: no wait of the judge is in a figure.
@@ -92,7 +92,7 @@ class Timed:
     said: Any = field(repr=False)
 
 
-class Stand:
+class TimedCalls:
     """The memory of one workload's calls, on the judge's side.
 
     `filled` are the numbers of the inputs that a call is to write to.
@@ -134,19 +134,19 @@ class Stand:
             if "at" in place:
                 _tensor(self.staged, place).copy_(value)
 
-    def call(self, line: Line, which: int, seed: int) -> Timed:
+    def call(self, link: CalleeLink, which: int, seed: int) -> CallTimes:
         """Have a call made on the values that are staged.
 
         `which` is the number of a function, 0 for none, with `callee.WAITS` where the
         callee waits for the device before it answers. Raises Silent.
         """
-        page, until = line.page, time.monotonic() + line.seconds
-        line.number += 1
-        number = line.number
+        page, until = link.page, time.monotonic() + link.seconds
+        link.number += 1
+        number = link.number
         self._wipe()
-        line.go()
+        link.go()
         page.open(number, seed + 1)
-        page.wait_ready(number, until, line.is_there)
+        page.wait_ready(number, until, link.is_there)
         clock, delayed, said, answered, written = time.perf_counter, 0.0, None, 0.0, 0.0
         if self._cuda:
             torch.cuda.synchronize()
@@ -171,9 +171,9 @@ class Stand:
             page.reveal(number, which)
             revealed = clock()
         if not answered:
-            page.wait_answered(number, until, line.is_there)
+            page.wait_answered(number, until, link.is_there)
             answered, said = clock(), page.text()
-        copies = self._copies(line, said)
+        copies = self._copies(link, said)
         while self._cuda and clock() - written < _TURNS_SECONDS:
             pass
         _copy(copies)
@@ -184,9 +184,9 @@ class Stand:
             held = float(self._started.elapsed_time(self._written))
         else:
             raw, held = 1e3 * (clock() - revealed), 0.0
-        line.stop()
+        link.stop()
         host = 1e3 * (answered - revealed)
-        return Timed(raw, host, held, 1e3 * delayed, said)
+        return CallTimes(raw, host, held, 1e3 * delayed, said)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""
@@ -220,20 +220,22 @@ class Stand:
         target = self.memory.bytes[:size].view(torch.int64)
         torch.bitwise_xor(self.staged.view(torch.int64), 0, out=target)
 
-    def _copies(self, line: Line, said: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def _copies(
+        self, link: CalleeLink, said: Any
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return what is to be copied where: outputs in their places, and in the arena."""
         copies = []
         target = self.taken.view(torch.int64)
         end = self._begin + self.taken.numel()
         source = self.memory.bytes[self._begin : end].view(torch.int64)
-        places = in_arena(said, self.layout, line.arena)
+        places = in_arena(said, self.layout, link.arena)
         declared = sum("at" in place for place in self.layout.outputs)
         if self.filled or len(places) < declared:
             copies.append((source, target))
         for place, at in places:
-            assert line.arena is not None
+            assert link.arena is not None
             size = place["bytes"]
-            there = line.arena.bytes[at : at + size]
+            there = link.arena.bytes[at : at + size]
             here = self.taken[place["at"] - self._begin :][:size]
             if at % 8 == 0 and size % 8 == 0:
                 here, there = here.view(torch.int64), there.view(torch.int64)

@@ -21,7 +21,7 @@ _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _CODES = (torch.uint8, torch.int8)
 
 
-class Fresh:
+class FreshInputs:
     """Make values of one workload from draws of its inputs, on a device.
 
     `rows` are the dimensions that number the rows, by input. Raises ValueError for draws that don't have the same shapes.

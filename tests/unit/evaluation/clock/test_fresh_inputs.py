@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from generator.evaluation.clock.fresh import Fresh
+from generator.evaluation.clock.fresh_inputs import FreshInputs
 
 
 def draws(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Any:
@@ -23,7 +23,7 @@ def draws(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Any:
 )
 def test_elements_are_of_one_draw_or_the_other(dtype: torch.dtype) -> None:
     given = draws((64, 32), dtype=dtype)
-    fresh = Fresh(given, "cpu", 3)
+    fresh = FreshInputs(given, "cpu", 3)
     first, second = (
         d["x0"].view(-1).view(torch.uint8).view(64 * 32, -1) for d in given
     )
@@ -37,14 +37,14 @@ def test_elements_are_of_one_draw_or_the_other(dtype: torch.dtype) -> None:
 
 
 def test_no_row_of_a_call_comes_again() -> None:
-    fresh = Fresh(draws((128, 64)), "cpu", 5)
+    fresh = FreshInputs(draws((128, 64)), "cpu", 5)
     rows = torch.cat([fresh.next()["x0"] for _ in range(20)])
     assert len(rows.unique(dim=0)) == len(rows)
 
 
 def test_difference_of_two_calls_has_full_rank() -> None:
     # else the product's change would be cheaper than the product
-    fresh = Fresh(draws((48, 64)), "cpu", 7)
+    fresh = FreshInputs(draws((48, 64)), "cpu", 7)
     change = fresh.next()["x0"] - fresh.next()["x0"]
     assert int(torch.linalg.matrix_rank(change)) == 48
 
@@ -58,7 +58,7 @@ def test_integers_are_whole_and_stay_together() -> None:
             "mask": torch.full((4,), bool(seed)),
             "eps": 1e-6,
         }
-    fresh, seen = Fresh(given, "cpu", 9), set()
+    fresh, seen = FreshInputs(given, "cpu", 9), set()
     for _ in range(12):
         found = fresh.next()
         seed = int(found["indptr"][1]) - 3
@@ -71,32 +71,32 @@ def test_integers_are_whole_and_stay_together() -> None:
 
 def test_bytes_that_are_codes_are_mixed() -> None:
     given = [{"w": torch.full((1000,), value, dtype=torch.uint8)} for value in (1, 2)]
-    assert set(Fresh(given, "cpu", 1).next()["w"].tolist()) == {1, 2}
+    assert set(FreshInputs(given, "cpu", 1).next()["w"].tolist()) == {1, 2}
 
 
 def test_nobody_else_can_draw_the_same() -> None:
     given = draws((16, 16))
-    one, same = (Fresh(given, "cpu", 11).next()["x0"] for _ in range(2))
+    one, same = (FreshInputs(given, "cpu", 11).next()["x0"] for _ in range(2))
     assert torch.equal(one, same)
     torch.manual_seed(11)
-    other = Fresh(given, "cpu", 12).next()["x0"]
+    other = FreshInputs(given, "cpu", 12).next()["x0"]
     assert not torch.equal(one, other)
 
 
 def test_values_that_a_workload_states_are_not_fresh() -> None:
     given = [{"x": torch.ones(4, 4)}] * 2
-    assert not Fresh(given, "cpu", 1).is_fresh
-    assert Fresh(draws((4, 4)), "cpu", 1).is_fresh
+    assert not FreshInputs(given, "cpu", 1).is_fresh
+    assert FreshInputs(draws((4, 4)), "cpu", 1).is_fresh
 
 
 def test_draws_of_other_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="other shapes"):
-        Fresh([{"x": torch.ones(3)}, {"x": torch.ones(4)}], "cpu", 1)
+        FreshInputs([{"x": torch.ones(3)}, {"x": torch.ones(4)}], "cpu", 1)
 
 
 def test_scalars_and_empty_tensors_pass() -> None:
     given = [{"x": torch.tensor(float(n)), "none": torch.ones(0, 4)} for n in (1, 2)]
-    found = Fresh(given, "cpu", 1).next()
+    found = FreshInputs(given, "cpu", 1).next()
     assert float(found["x"]) in (1.0, 2.0)
     assert found["x"].shape == ()
 
@@ -107,7 +107,7 @@ def test_integers_of_rows_come_in_other_orders_and_stay_together() -> None:
         numbers = torch.arange(32) + 100 * seed
         draw |= {"experts": numbers[:, None].repeat(1, 2), "places": numbers[None]}
         draw["table"] = torch.arange(7) + seed
-    fresh = Fresh(given, "cpu", 3, {"x0": 0, "experts": 0, "places": 1})
+    fresh = FreshInputs(given, "cpu", 3, {"x0": 0, "experts": 0, "places": 1})
     orders = set()
     for _ in range(8):
         values = fresh.next()
