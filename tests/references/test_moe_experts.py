@@ -20,14 +20,20 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.op_types.moe_experts.inputs import (
     expert_inputs,
+    expert_sizes,
+    is_fp8,
     is_mxfp4,
     scales_input,
 )
 from generator.ops.op_types.moe_experts.relations import expert_relations
-from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
+from generator.ops.op_types.moe_experts.sglang import (
+    run_native,
+    run_triton,
+    run_triton_fp8,
+)
 from generator.running.harness import (
     GroundTruthsAgree,
     MatchesRecorded,
@@ -53,6 +59,12 @@ _SHORT = (
     "the reference's own are 1.5e-5 of the power; atol and rtol are 5 deviations of "
     "outputs up to 2"
 )
+_EIGHT_BITS = (
+    "the kernel rounds the values between the products to float8_e4m3: to 4 bits, which is "
+    "2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are about 1, so that "
+    "atol is 4 deviations; of states each block of 128 has 448, and loses nothing"
+)
+_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.99, 1.01))
 TOLERANCES = (
     Override("output", Tolerance(4e-3, 3e-4, 5e-6), _ONCE, source="oracle"),
     Override(
@@ -61,6 +73,7 @@ TOLERANCES = (
         f"{_ONCE}, on both sides: neighbours at most",
         source="sglang/native",
     ),
+    Override("output", _F8, _EIGHT_BITS, source="sglang/triton-fp8"),
     Override(
         "output",
         Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005)),
@@ -93,13 +106,20 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def _far_apart(definition: Definition, case: Case) -> list[Case]:
-    """Return the cases whose weights and scales are far from the usual, not the outputs."""
-    if not is_mxfp4(definition):
-        # Llama 4 weighs what goes into an expert, others what comes out
-        other = "hidden_states" if scales_input(definition) else "w2"
-        return far_apart(case, "topk_weights", against=(other,))
-    weighed = ("w2_scale", "w2_bias", "hidden_states")
-    return far_apart(case, "topk_weights", "w13_scale", against=weighed)
+    """Return the cases whose weights, scales and codes are far from the usual."""
+    weighed: tuple[str, ...] = ("w2_scale", "hidden_states")
+    if is_fp8(definition):
+        codes = {"w13": 1, "w13_scale": -1, "w2": 1, "w2_scale": -1}
+        return [
+            *far_apart(case, "topk_weights", "w13_scale", against=weighed),
+            *far_codes(case, **codes),
+        ]
+    if is_mxfp4(definition):
+        weighed = ("w2_bias", *weighed)
+        return far_apart(case, "topk_weights", "w13_scale", against=weighed)
+    # Llama 4 weighs what goes into an expert, others what comes out
+    other = "hidden_states" if scales_input(definition) else "w2"
+    return far_apart(case, "topk_weights", against=(other,))
 
 
 def _case(
@@ -111,7 +131,7 @@ def _case(
     """
     most = int(_ELEMENTS[size] // _elements(definition))
     fewest = 2 if params.get("ends") else 1
-    hot = min(max(most, fewest), definition.axes["num_experts"])
+    hot = min(max(most, fewest), expert_sizes(definition.axes)[0])
     return Case(name, size, {"seq_len": tokens}, {"hot": hot, **params})
 
 
@@ -126,8 +146,9 @@ def peak_bytes(definition: Definition, case: Case) -> int:
     Counts the weights once, the experts that tokens choose as bfloat16, and an expert
     in float64 with the codes and indices that it comes from.
     """
-    width = 0.5 if is_mxfp4(definition) else 2
-    weights = int(width * definition.axes["num_experts"] * _elements(definition))
+    width = 0.5 if is_mxfp4(definition) else 1 if is_fp8(definition) else 2
+    count, _ = expert_sizes(definition.axes)
+    weights = int(width * count * _elements(definition))
     rest = max(tensor_bytes(definition, case) - weights, 0)
     hot: int = case.params["hot"]
     return weights + COPIES * rest + (2 * hot + 24) * _elements(definition)
@@ -169,6 +190,8 @@ def _product(
     weight: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" not in inputs:
         return x @ weight.double().T
+    if f"{name}_bias" not in inputs:
+        return _of_blocks(x, weight.double(), inputs[f"{name}_scale"][expert].double())
     exponents = inputs[f"{name}_scale"][expert].view(torch.uint8).double()
     factors = torch.exp2(exponents - 127.0)
     table = torch.tensor(_MAGNITUDES, dtype=x.dtype, device=x.device)
@@ -182,15 +205,34 @@ def _product(
     return y
 
 
+def _of_blocks(
+    x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor
+) -> torch.Tensor:
+    """Return x times codes, summed block by block, then scaled: float64 [rows, n]."""
+    per_row = scales.repeat_interleave(128, dim=0)
+    total = torch.zeros(len(x), len(codes), dtype=x.dtype, device=x.device)
+    for block, factors in enumerate(per_row.T):
+        part = slice(block * 128, (block + 1) * 128)
+        total += x[:, part] @ codes[:, part].T * factors
+    return total
+
+
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere."""
-    wide = "inputs rewritten: weights are dequantised" if is_mxfp4(definition) else ""
+    """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere.
+
+    Of float8 weights the Triton kernel is that of compute capability 8.9 and above.
+    """
+    fp8 = is_fp8(definition)
+    is_wide = is_mxfp4(definition) or fp8
+    wide = "inputs rewritten: weights are dequantised" if is_wide else ""
     scaled = "inputs rewritten: hidden_states are scaled"
     before = wide or (scaled if scales_input(definition) else "")
     summed = "outputs rewritten: the adapter adds the experts of a token"
     native = "; ".join(filter(None, (before, summed)))
     return (
-        Backend("triton", min_sm=80, rewrites=wide),
+        Backend("triton-fp8", min_sm=89)
+        if fp8
+        else Backend("triton", min_sm=80, rewrites=wide),
         Backend("native", needs_cuda=False, rewrites=native),
     )
 
@@ -202,7 +244,8 @@ def sglang_ground_truth(
 
     Both take mxfp4 weights dequantised, which bfloat16 holds.
     """
-    run = {"triton": run_triton, "native": run_native}[backend]
+    runs = {"triton": run_triton, "triton-fp8": run_triton_fp8, "native": run_native}
+    run = runs[backend]
     return run(definition, inputs)
 
 
@@ -229,6 +272,42 @@ INTERFACE_MOE_BF16 = Interface(
     },
     outputs={"output": "bfloat16[seq_len, hidden_size]"},
     constraints=("gemm1_out_size == 2 * intermediate_size",),
+)
+INTERFACE_MOE_BF16_SHARED = INTERFACE_MOE_BF16.but(
+    inputs={
+        "topk_ids": "int32[seq_len, top_k_and_shared]",
+        "topk_weights": "float32[seq_len, top_k_and_shared]",
+        "w13": "bfloat16[num_all_experts, gemm1_out_size, hidden_size]",
+        "w2": "bfloat16[num_all_experts, hidden_size, intermediate_size]",
+    },
+)
+INTERFACE_MOE_FP8_BLOCK_SHARED = Interface(
+    inputs={
+        "hidden_states": "bfloat16[seq_len, hidden_size]",
+        "topk_ids": "int32[seq_len, top_k_and_shared]",
+        "topk_weights": "float32[seq_len, top_k_and_shared]",
+        "w13": "float8_e4m3fn[num_all_experts, gemm1_out_size, hidden_size]",
+        "w13_scale": "float32[num_all_experts, num_gemm1_out_blocks, num_hidden_blocks]",
+        "w2": "float8_e4m3fn[num_all_experts, hidden_size, intermediate_size]",
+        "w2_scale": "float32[num_all_experts, num_hidden_blocks, num_intermediate_blocks]",
+    },
+    outputs={"output": "bfloat16[seq_len, hidden_size]"},
+    constraints=(
+        "gemm1_out_size == 2 * intermediate_size",
+        "num_hidden_blocks == hidden_size // 128",
+        "num_intermediate_blocks == intermediate_size // 128",
+        "num_gemm1_out_blocks == gemm1_out_size // 128",
+    ),
+)
+INTERFACE_MOE_FP8_BLOCK = INTERFACE_MOE_FP8_BLOCK_SHARED.but(
+    inputs={
+        "topk_ids": "int32[seq_len, top_k]",
+        "topk_weights": "float32[seq_len, top_k]",
+        "w13": "float8_e4m3fn[num_experts, gemm1_out_size, hidden_size]",
+        "w13_scale": "float32[num_experts, num_gemm1_out_blocks, num_hidden_blocks]",
+        "w2": "float8_e4m3fn[num_experts, hidden_size, intermediate_size]",
+        "w2_scale": "float32[num_experts, num_hidden_blocks, num_intermediate_blocks]",
+    },
 )
 INTERFACE_MOE_MXFP4 = Interface(
     inputs={
@@ -270,7 +349,8 @@ class MoeExpertsTests(
 # Tolerances: the first row that applies counts; an atol* grows with the values of a case.
 # Reasons, each derived with its bound:
 # (1) float32 sums, rounded once to bfloat16.
-# (2) the kernel rounds to bfloat16 what goes into the activation, what comes of it and
+# (2) the kernel rounds the values between the products to float8_e4m3.
+# (3) the kernel rounds to bfloat16 what goes into the activation, what comes of it and
 # every expert's output.
 
 
@@ -279,10 +359,11 @@ class MoeExpertsTests(
 # The rows of w13 are gate, then up. An expert of -1 is on another device.
 # model:llama-4-scout, ep:1
 # Tolerances:
-#   output  source         rtol   atol    NMSE   reason
-#   output  oracle         0.004  0.0003  5e-06  (1)
-#   output  sglang/native  0.008  0.0006  5e-06  (1)
-#   output  sglang         0.02   0.03    5e-05  (2) 0.999 of elements
+#   output  source             rtol   atol    NMSE   reason
+#   output  oracle             0.004  0.0003  5e-06  (1)
+#   output  sglang/native      0.008  0.0006  5e-06  (1)
+#   output  sglang/triton-fp8  0.1    0.1     0.002  (2) 0.99 of elements
+#   output  sglang             0.02   0.03    5e-05  (3) 0.999 of elements
 def reference_moe_bf16_scaled_input():
     import torch
 
@@ -361,10 +442,10 @@ def reference_moe_bf16():
 
 class MoeBf16Base(MoeExpertsTests):
     reference = staticmethod(reference_moe_bf16)
-    interface = INTERFACE_MOE_BF16
 
 class TestMoeBf16Topk10E512H2048I512(MoeBf16Base):
     name = "moe_bf16_topk10_e512_h2048_i512"  # model:qwen3-next-80b-a3b, ep:1
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 10,
         "num_experts": 512,
@@ -376,6 +457,7 @@ class TestMoeBf16Topk10E512H2048I512(MoeBf16Base):
 
 class TestMoeBf16Topk2E8H4096I14336(MoeBf16Base):
     name = "moe_bf16_topk2_e8_h4096_i14336"  # model:mixtral-8x7b, ep:1
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 2,
         "num_experts": 8,
@@ -387,6 +469,7 @@ class TestMoeBf16Topk2E8H4096I14336(MoeBf16Base):
 
 class TestMoeBf16Topk2E8H6144I16384(MoeBf16Base):
     name = "moe_bf16_topk2_e8_h6144_i16384"  # model:mixtral-8x22b, ep:1
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 2,
         "num_experts": 8,
@@ -398,6 +481,7 @@ class TestMoeBf16Topk2E8H6144I16384(MoeBf16Base):
 
 class TestMoeBf16Topk8E128H2048I768(MoeBf16Base):
     name = "moe_bf16_topk8_e128_h2048_i768"  # model:qwen3-30b-a3b, ep:1
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 8,
         "num_experts": 128,
@@ -409,6 +493,7 @@ class TestMoeBf16Topk8E128H2048I768(MoeBf16Base):
 
 class TestMoeBf16Topk8E128H4096I1536(MoeBf16Base):
     name = "moe_bf16_topk8_e128_h4096_i1536"  # model:qwen3-235b-a22b, ep:1
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 8,
         "num_experts": 128,
@@ -420,6 +505,7 @@ class TestMoeBf16Topk8E128H4096I1536(MoeBf16Base):
 
 class TestMoeBf16Topk8E128H4096I192(MoeBf16Base):
     name = "moe_bf16_topk8_e128_h4096_i192"  # model:qwen3-235b-a22b, ep:1, tp:8
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 8,
         "num_experts": 128,
@@ -431,6 +517,7 @@ class TestMoeBf16Topk8E128H4096I192(MoeBf16Base):
 
 class TestMoeBf16Topk8E160H5120I1536(MoeBf16Base):
     name = "moe_bf16_topk8_e160_h5120_i1536"  # model:glm-4.6, ep:1
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 8,
         "num_experts": 160,
@@ -442,6 +529,7 @@ class TestMoeBf16Topk8E160H5120I1536(MoeBf16Base):
 
 class TestMoeBf16Topk8E16H2048I768(MoeBf16Base):
     name = "moe_bf16_topk8_e16_h2048_i768"  # model:qwen3-30b-a3b, ep:8
+    interface = INTERFACE_MOE_BF16
     axes = {
         "top_k": 8,
         "num_experts": 16,
@@ -450,6 +538,387 @@ class TestMoeBf16Topk8E16H2048I768(MoeBf16Base):
         "intermediate_size": 768,
     }
     sha256 = "6e95d357133a9c6ac50ebc5deb6b809f5e45dd9405facad50cf8e4b2bd1267f6"
+
+# The next 3: The last expert is the shared one, which serving chooses for every token
+# with a constant weight.
+class TestMoeBf16SharedTopk9E129H4096I352(MoeBf16Base):
+    name = "moe_bf16_shared_topk9_e129_h4096_i352"  # model:glm-4.5-air, ep:1, tp:4
+    interface = INTERFACE_MOE_BF16_SHARED
+    axes = {
+        "top_k_and_shared": 9,
+        "num_all_experts": 129,
+        "hidden_size": 4096,
+        "gemm1_out_size": 704,
+        "intermediate_size": 352,
+    }
+    sha256 = "dd2d8938e753f046221a92fb1cbac71832dcfb9ea95262e5140be553e422a453"
+
+class TestMoeBf16SharedTopk9E161H5120I192(MoeBf16Base):
+    name = "moe_bf16_shared_topk9_e161_h5120_i192"  # model:glm-4.6, ep:1, tp:8
+    interface = INTERFACE_MOE_BF16_SHARED
+    axes = {
+        "top_k_and_shared": 9,
+        "num_all_experts": 161,
+        "hidden_size": 5120,
+        "gemm1_out_size": 384,
+        "intermediate_size": 192,
+    }
+    sha256 = "3cb2331784cbe12f81726771ba28365f0edfb46fdebe41f6ae5dde155be5472c"
+
+class TestMoeBf16SharedTopk9E161H5120I384(MoeBf16Base):
+    name = "moe_bf16_shared_topk9_e161_h5120_i384"  # model:glm-4.6, ep:1, tp:4
+    interface = INTERFACE_MOE_BF16_SHARED
+    axes = {
+        "top_k_and_shared": 9,
+        "num_all_experts": 161,
+        "hidden_size": 5120,
+        "gemm1_out_size": 768,
+        "intermediate_size": 384,
+    }
+    sha256 = "8219b262ebcd026018ef5a19c5d4b0a6edea27e38cf134a1158187de3ada6bc9"
+
+
+# Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
+# float8 weights, of which each block of 128 x 128 has a scale; the rows of w13 are
+# gate, then up. In float32: kernels round what goes into both products to float8, in
+# blocks of 128 of a row. An expert of -1 is on another device.
+# quantization:float8_e4m3fn
+# Tolerances: as of reference_moe_bf16_scaled_input.
+def reference_moe_fp8_block():
+    import torch
+
+    BLOCK = 128
+
+
+    @torch.no_grad()
+    def run(
+        hidden_states: torch.Tensor,
+        topk_ids: torch.Tensor,
+        topk_weights: torch.Tensor,
+        w13: torch.Tensor,
+        w13_scale: torch.Tensor,
+        w2: torch.Tensor,
+        w2_scale: torch.Tensor,
+    ) -> torch.Tensor:
+        x = hidden_states.float()
+        output = torch.zeros_like(x)
+        for expert in sorted(set(topk_ids.flatten().tolist())):
+            # An expert of another device is -1 and adds nothing.
+            if expert >= 0:
+                token, slot = (topk_ids == expert).nonzero(as_tuple=True)
+                both = x[token] @ dequantize(w13[expert], w13_scale[expert]).T
+                gate, up = both.chunk(2, dim=1)
+                # Kernels round this to float8; here it stays in float32.
+                inner = torch.nn.functional.silu(gate) * up
+                y = inner @ dequantize(w2[expert], w2_scale[expert]).T
+                output.index_add_(0, token, y * topk_weights[token, slot, None])
+        return output.to(torch.bfloat16)
+
+
+    def dequantize(codes: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        # A block of 128 rows and 128 columns has one scale.
+        rows, columns = codes.shape
+        blocks = codes.float().view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
+        return (blocks * scales[:, None, :, None]).view(rows, columns)
+
+    return run
+
+
+class MoeFp8BlockBase(MoeExpertsTests):
+    reference = staticmethod(reference_moe_fp8_block)
+
+# model:qwen3-next-80b-a3b, ep:1, tp:4
+class TestMoeFp8BlockTopk10E512H2048I128(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk10_e512_h2048_i128"
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 10,
+        "num_experts": 512,
+        "hidden_size": 2048,
+        "gemm1_out_size": 256,
+        "intermediate_size": 128,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 1,
+        "num_gemm1_out_blocks": 2,
+    }
+    sha256 = "0214c3a309f3a9b571ff35ec8c680dcf56cff977bfb35dd1697c8c6336b40d6a"
+
+class TestMoeFp8BlockTopk10E512H2048I512(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk10_e512_h2048_i512"  # model:qwen3-next-80b-a3b, ep:1
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 10,
+        "num_experts": 512,
+        "hidden_size": 2048,
+        "gemm1_out_size": 1024,
+        "intermediate_size": 512,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 4,
+        "num_gemm1_out_blocks": 8,
+    }
+    sha256 = "61ea41f1495a421499eb70673f576e250d18e1f74545af53451ba71de771452a"
+
+class TestMoeFp8BlockTopk10E512H4096I128(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk10_e512_h4096_i128"  # model:qwen3.5-397b-a17b, ep:1, tp:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 10,
+        "num_experts": 512,
+        "hidden_size": 4096,
+        "gemm1_out_size": 256,
+        "intermediate_size": 128,
+        "num_hidden_blocks": 32,
+        "num_intermediate_blocks": 1,
+        "num_gemm1_out_blocks": 2,
+    }
+    sha256 = "921acf6985c1064ef04401bd80a0545bd739d1f7041a210943719172f6c2d83d"
+
+class TestMoeFp8BlockTopk10E64H4096I1024(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk10_e64_h4096_i1024"  # model:qwen3.5-397b-a17b, ep:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 10,
+        "num_experts": 64,
+        "hidden_size": 4096,
+        "gemm1_out_size": 2048,
+        "intermediate_size": 1024,
+        "num_hidden_blocks": 32,
+        "num_intermediate_blocks": 8,
+        "num_gemm1_out_blocks": 16,
+    }
+    sha256 = "2e9f2f647b54f5c3c61a8d93793339131ad406c87530678bd2ccb2b814e7d3b8"
+
+class TestMoeFp8BlockTopk8E128H2048I384(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e128_h2048_i384"  # model:qwen3-30b-a3b, ep:1, tp:2
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "gemm1_out_size": 768,
+        "intermediate_size": 384,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 3,
+        "num_gemm1_out_blocks": 6,
+    }
+    sha256 = "866fac8d59ab248ec084bdd4904d27c43b0a300a53e42b6c97ea02243cbb1c97"
+
+class TestMoeFp8BlockTopk8E128H2048I768(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e128_h2048_i768"  # model:qwen3-30b-a3b, ep:1
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 2048,
+        "gemm1_out_size": 1536,
+        "intermediate_size": 768,
+        "num_hidden_blocks": 16,
+        "num_intermediate_blocks": 6,
+        "num_gemm1_out_blocks": 12,
+    }
+    sha256 = "351e2c1eda85bf42bc3b7c1a3cc40c5bd2d871ad4d7d0c25d39695e1ede03c0b"
+
+class TestMoeFp8BlockTopk8E128H4096I384(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e128_h4096_i384"  # model:qwen3-235b-a22b, ep:1, tp:4
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 4096,
+        "gemm1_out_size": 768,
+        "intermediate_size": 384,
+        "num_hidden_blocks": 32,
+        "num_intermediate_blocks": 3,
+        "num_gemm1_out_blocks": 6,
+    }
+    sha256 = "066856c2207b578bce105b0aa2204a02b48a9823107f18b4f0a82f0e49b741f7"
+
+class TestMoeFp8BlockTopk8E16H4096I1536(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e16_h4096_i1536"  # model:qwen3-235b-a22b, ep:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 16,
+        "hidden_size": 4096,
+        "gemm1_out_size": 3072,
+        "intermediate_size": 1536,
+        "num_hidden_blocks": 32,
+        "num_intermediate_blocks": 12,
+        "num_gemm1_out_blocks": 24,
+    }
+    sha256 = "ad5a61f1fbd7ca26ace17582e210d1bc924d29aedfccc4d8752de0e972267763"
+
+class TestMoeFp8BlockTopk8E256H3072I384(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e256_h3072_i384"  # model:minimax-m2, ep:1, tp:4
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 256,
+        "hidden_size": 3072,
+        "gemm1_out_size": 768,
+        "intermediate_size": 384,
+        "num_hidden_blocks": 24,
+        "num_intermediate_blocks": 3,
+        "num_gemm1_out_blocks": 6,
+    }
+    sha256 = "e6cc8512a39f6e7441c3812a8f096dd71b87f3338a1abd27dd8743835add2ea8"
+
+class TestMoeFp8BlockTopk8E256H6144I256(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e256_h6144_i256"  # model:glm-5, ep:1, tp:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 256,
+        "hidden_size": 6144,
+        "gemm1_out_size": 512,
+        "intermediate_size": 256,
+        "num_hidden_blocks": 48,
+        "num_intermediate_blocks": 2,
+        "num_gemm1_out_blocks": 4,
+    }
+    sha256 = "34778ec89f181739c48dea9da27796d0c1c7748f7cfe68320a6ee75d13239e39"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, ep:1, tp:8
+class TestMoeFp8BlockTopk8E256H7168I256(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e256_h7168_i256"
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 256,
+        "hidden_size": 7168,
+        "gemm1_out_size": 512,
+        "intermediate_size": 256,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 2,
+        "num_gemm1_out_blocks": 4,
+    }
+    sha256 = "c616a26c81890c9a6872f2b5b4e4c070859957e5bbaa8c08e5aab5162e9ae5e4"
+
+class TestMoeFp8BlockTopk8E32H3072I1536(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e32_h3072_i1536"  # model:minimax-m2, ep:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 32,
+        "hidden_size": 3072,
+        "gemm1_out_size": 3072,
+        "intermediate_size": 1536,
+        "num_hidden_blocks": 24,
+        "num_intermediate_blocks": 12,
+        "num_gemm1_out_blocks": 24,
+    }
+    sha256 = "1c48d8212066aa0b23afc32beb6d3473a6eb9a2ec678bc4013a098cfc5ff3c10"
+
+class TestMoeFp8BlockTopk8E32H6144I2048(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e32_h6144_i2048"  # model:glm-5, ep:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 32,
+        "hidden_size": 6144,
+        "gemm1_out_size": 4096,
+        "intermediate_size": 2048,
+        "num_hidden_blocks": 48,
+        "num_intermediate_blocks": 16,
+        "num_gemm1_out_blocks": 32,
+    }
+    sha256 = "77858500caa514bce55877343b438a79872291890263426dd3308a7a60ab4756"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, ep:8
+class TestMoeFp8BlockTopk8E32H7168I2048(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e32_h7168_i2048"
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 32,
+        "hidden_size": 7168,
+        "gemm1_out_size": 4096,
+        "intermediate_size": 2048,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 16,
+        "num_gemm1_out_blocks": 32,
+    }
+    sha256 = "ed27c998b1a2b64b87dbfbbc1ef6d38addbdde25f24c22b81ab0836fdca30b46"
+
+class TestMoeFp8BlockTopk8E384H7168I256(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e384_h7168_i256"  # model:kimi-k2, ep:1, tp:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 384,
+        "hidden_size": 7168,
+        "gemm1_out_size": 512,
+        "intermediate_size": 256,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 2,
+        "num_gemm1_out_blocks": 4,
+    }
+    sha256 = "39045f39bd58ec59a2df4722379189615c5923c9cb6952831bfb43fd84535652"
+
+class TestMoeFp8BlockTopk8E48H7168I2048(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e48_h7168_i2048"  # model:kimi-k2, ep:8
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 48,
+        "hidden_size": 7168,
+        "gemm1_out_size": 4096,
+        "intermediate_size": 2048,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 16,
+        "num_gemm1_out_blocks": 32,
+    }
+    sha256 = "45f3d27fe24e15c461dd82bf3bf9207e1c5a7163cd7dc62325846896b6ed27e4"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, ep:32
+class TestMoeFp8BlockTopk8E8H7168I2048(MoeFp8BlockBase):
+    name = "moe_fp8_block_topk8_e8_h7168_i2048"
+    interface = INTERFACE_MOE_FP8_BLOCK
+    axes = {
+        "top_k": 8,
+        "num_experts": 8,
+        "hidden_size": 7168,
+        "gemm1_out_size": 4096,
+        "intermediate_size": 2048,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 16,
+        "num_gemm1_out_blocks": 32,
+    }
+    sha256 = "89814ee995cf98dcf9abed10d5aba7b6ac478ae3b47897a7ac13e5774b977dc4"
+
+# The next 2: The last expert is the shared one, which serving chooses for every token
+# with a constant weight.
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, ep:1, tp:16
+class TestMoeFp8BlockSharedTopk9E257H7168I128(MoeFp8BlockBase):
+    name = "moe_fp8_block_shared_topk9_e257_h7168_i128"
+    interface = INTERFACE_MOE_FP8_BLOCK_SHARED
+    axes = {
+        "top_k_and_shared": 9,
+        "num_all_experts": 257,
+        "hidden_size": 7168,
+        "gemm1_out_size": 256,
+        "intermediate_size": 128,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 1,
+        "num_gemm1_out_blocks": 2,
+    }
+    sha256 = "58dee7038bd0201950a66d03e401765ace5af093a97615097d5fe528dfeff1af"
+
+# model:deepseek-v3, model:deepseek-r1, model:deepseek-v3.2, ep:1, tp:8
+class TestMoeFp8BlockSharedTopk9E257H7168I256(MoeFp8BlockBase):
+    name = "moe_fp8_block_shared_topk9_e257_h7168_i256"
+    interface = INTERFACE_MOE_FP8_BLOCK_SHARED
+    axes = {
+        "top_k_and_shared": 9,
+        "num_all_experts": 257,
+        "hidden_size": 7168,
+        "gemm1_out_size": 512,
+        "intermediate_size": 256,
+        "num_hidden_blocks": 56,
+        "num_intermediate_blocks": 2,
+        "num_gemm1_out_blocks": 4,
+    }
+    sha256 = "5b428e799663ca5fa1d38d929a9add3db34486cc5958d9abd5701e2d7d15b288"
 
 
 # Weighted sum of the experts of each token with mxfp4 weights and biases. Rows of gate

@@ -1,4 +1,4 @@
-"""Experts of given tokens, in bfloat16 and mxfp4."""
+"""Experts of given tokens, in bfloat16, float8 by blocks, and mxfp4."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from generator.ops.spec import Figure, OpSpec
 SPEC = OpSpec(
     "moe_experts",
     name_tokens={
-        "topk": "top_k",
-        "e": "num_experts",
+        "topk": ("top_k", "top_k_and_shared"),
+        "e": ("num_experts", "num_all_experts"),
         "h": "hidden_size",
         "i": "intermediate_size",
     },
@@ -22,7 +22,13 @@ SPEC = OpSpec(
         "num_experts": Figure(
             ("num_experts", "n_routed_experts", "num_local_experts"), "ep"
         ),
+        "num_all_experts": Figure(
+            ("n_routed_experts", "n_shared_experts"), takes="sum"
+        ),
         "top_k": Figure(("num_experts_per_tok",)),
+        "top_k_and_shared": Figure(
+            ("num_experts_per_tok", "n_shared_experts"), takes="sum"
+        ),
         "hidden_size": Figure(("hidden_size",)),
     },
     domains={"w13_scale": "powers-of-two", "w2_scale": "powers-of-two"},

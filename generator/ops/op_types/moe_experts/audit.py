@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from generator.ops.axes import Axes
+from generator.ops.op_types.moe_experts.inputs import expert_sizes
 from generator.ops.variation import Variation
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
@@ -10,24 +11,31 @@ from kernel_judge.inputs.seeded_inputs import Stream
 
 def reduced(axes: Axes) -> Axes:
     """Return fewer experts, not fewer than a token has and three more."""
-    return _small(axes, 96, 64)
+    return _small(axes)
 
 
 def for_limits(axes: Axes) -> Axes:
     """Return short rows of all experts: topk_ids are their numbers."""
-    return {k: v for k, v in _small(axes, 96, 64).items() if k != "num_experts"}
+    counts = {"num_experts", "num_all_experts"}
+    return {k: v for k, v in _small(axes).items() if k not in counts}
 
 
-def _small(axes: Axes, hidden: int, intermediate: int) -> dict[str, int]:
+def _small(axes: Axes) -> dict[str, int]:
+    # two blocks of float8 each way, or three and two of mxfp4
+    hidden, intermediate, block = (96, 64, 32)
+    if "num_gemm1_out_blocks" in axes:
+        hidden, intermediate, block = (256, 256, 128)
+    experts = "num_all_experts" if "num_all_experts" in axes else "num_experts"
     return {
-        "num_experts": axes["top_k"] + 3,
+        experts: expert_sizes(axes)[1] + 3,
         "hidden_size": hidden,
         "intermediate_size": intermediate,
         "gemm1_out_size": 2 * intermediate,
         "hidden_packed": hidden // 2,
         "intermediate_packed": intermediate // 2,
-        "num_hidden_blocks": hidden // 32,
-        "num_intermediate_blocks": intermediate // 32,
+        "num_hidden_blocks": hidden // block,
+        "num_intermediate_blocks": intermediate // block,
+        "num_gemm1_out_blocks": 2 * intermediate // block,
     }
 
 
@@ -36,7 +44,7 @@ unrounded = reduced
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
     """Return one to six tokens, in some rounds with experts elsewhere."""
-    elsewhere = other and definition.axes["top_k"] > 1
+    elsewhere = other and expert_sizes(definition.axes)[1] > 1
     params = {**case.params, **({"elsewhere": True} if elsewhere else {})}
     # of several tokens the last is all elsewhere
     return {"seq_len": draw.integers(2, 7, 1)[0]}, params

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from generator.ops.op_types.moe.weights import (
+    BLOCK,
+    CODE_STD,
+    draw_f8,
+    draw_f8_rows,
+    draw_scales,
+)
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.lazy_weights import Tiled, base_length
 from kernel_judge.inputs.memory import shape_of
@@ -14,11 +22,30 @@ from kernel_judge.inputs.seeded_inputs import Stream
 
 # root mean square of uniform e2m1 codes, and of what is between the products
 _E2M1_RMS, _INNER_RMS = math.sqrt(68.5 / 8), 0.6
+# a prime number: no row of scales begins as another one
+_SCALES = 4099
 
 
 def is_mxfp4(definition: Definition) -> bool:
     """Return whether the weights are mxfp4, with biases and the clipped SwiGLU."""
-    return "w13_scale" in definition.interface.inputs
+    return "w13_bias" in definition.interface.inputs
+
+
+def is_fp8(definition: Definition) -> bool:
+    """Return whether the weights are float8 with scales of blocks."""
+    names = definition.interface.inputs
+    return "w13_scale" in names and "w13_bias" not in names
+
+
+def expert_sizes(axes: Mapping[str, int]) -> tuple[int, int]:
+    """Return the experts whose weights are here, and those of a token.
+
+    Shared experts that are fused with the others count as well.
+    """
+    names = ("num_experts", "top_k")
+    if "num_all_experts" in axes:
+        names = ("num_all_experts", "top_k_and_shared")
+    return axes[names[0]], axes[names[1]]
 
 
 def scales_input(definition: Definition) -> bool:
@@ -26,9 +53,17 @@ def scales_input(definition: Definition) -> bool:
     return bool(definition.constants.get("scales_input"))
 
 
+def shared_experts(definition: Definition) -> int:
+    """Return how many experts of each token are shared ones: 1, or 0."""
+    return int("num_all_experts" in definition.axes)
+
+
 def hot_experts(definition: Definition, case: Case, stream: Stream) -> list[int]:
-    """Return the experts that the tokens of a case choose from, with `ends` both ends."""
-    count = definition.axes["num_experts"]
+    """Return the experts that the tokens of a case choose from, with `ends` both ends.
+
+    A shared one is not among them.
+    """
+    count = expert_sizes(definition.axes)[0] - shared_experts(definition)
     order = stream.child("hot").permutation(count).tolist()
     if case.params.get("ends"):
         order = [0, count - 1, *order]
@@ -43,17 +78,20 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     weights of a token's experts sum to `share`, of several experts to 1 without it.
     """
     axes, mx = definition.axes, is_mxfp4(definition)
-    tokens, top_k = case.axes["seq_len"], axes["top_k"]
+    tokens, (count, top_k) = case.axes["seq_len"], expert_sizes(axes)
+    routed = top_k - shared_experts(definition)
     hidden, inner = axes["hidden_size"], axes["gemm1_out_size"] // 2
     hot = torch.tensor(hot_experts(definition, case, stream))
     draws = stream.child("routing")
     # where fewer experts are here than a token has, the others are elsewhere
-    padded = torch.cat((hot, torch.full((max(top_k - len(hot), 0),), -1)))
+    padded = torch.cat((hot, torch.full((max(routed - len(hot), 0),), -1)))
     rows = [
-        padded.roll(-token)[:top_k][draws.child(f"{token}").permutation(top_k)]
+        padded.roll(-token)[:routed][draws.child(f"{token}").permutation(routed)]
         for token in range(tokens)
     ]
     ids = torch.stack(rows).int()
+    if routed < top_k:
+        ids = torch.nn.functional.pad(ids, (0, 1), value=count - 1)
     shares = torch.tensor(draws.integers(2**20, 3 * 2**20, tokens * top_k)).float()
     weights = (shares / 2**22).view(tokens, top_k)
     if top_k > 1:
@@ -63,7 +101,7 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
         if top_k > 1:
             ids[:, 0] = -1
         ids[-1] = -1
-    x = stream.child("x").values((tokens, hidden), case.params.get("std", 1.0))
+    x = _states(definition, case, stream, (tokens, hidden))
     gain = math.sqrt(top_k) / _INNER_RMS
     # a weight that scales the input does so to both factors
     gain *= 4.0 if scales_input(definition) else 1.0
@@ -76,6 +114,9 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     deviations = {"w13": hidden**-0.5, "w2": gain * inner**-0.5}
     for name, std in deviations.items():
         drawn = stream.child(name)
+        if is_fp8(definition):
+            made |= _blocks(definition, name, drawn, std / CODE_STD)
+            continue
         if not mx:
             made[name] = _tiled(definition, name, drawn, std)
             continue
@@ -89,6 +130,39 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             _shape(definition, f"{name}_bias"), 0.5, torch.bfloat16
         )
     return {name: made[name] for name in definition.interface.inputs}
+
+
+def _states(
+    definition: Definition, case: Case, stream: Stream, shape: tuple[int, int]
+) -> torch.Tensor:
+    """Return what goes into experts, of deviation 1 or the case's `std`: float32.
+
+    Kernels of float8 weights quantise it: blocks of 128 are codes times a scale, and have
+    448 among them, so that nothing is lost.
+    """
+    drawn = stream.child("x")
+    if not is_fp8(definition):
+        return drawn.values(shape, case.params.get("std", 1.0))
+    codes = draw_f8_rows(drawn, *shape).float().view(shape[0], -1, BLOCK)
+    scales = draw_scales(drawn.child("scale"), codes.shape[:2], 1.0 / CODE_STD)
+    return (codes * scales[:, :, None]).view(shape)
+
+
+def _blocks(
+    definition: Definition, name: str, stream: Stream, size: float
+) -> dict[str, Any]:
+    """Return float8 codes of a weight, and scales of its blocks of RMS `size`.
+
+    The scales are few, in turn; no rows of blocks are alike.
+    """
+    experts, rows, columns = _shape(definition, name)
+    shape = _shape(definition, f"{name}_scale")
+    few = draw_scales(stream.child("scale"), (_SCALES,), size, all_bits=True)
+    places = torch.arange(math.prod(shape)) % _SCALES
+    return {
+        name: draw_f8(stream, (experts, rows, columns)),
+        f"{name}_scale": few[places].view(shape),
+    }
 
 
 def _shape(definition: Definition, name: str) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
@@ -17,8 +17,13 @@ from generator.ops.mutants import (
     on_outputs,
     shifted,
 )
-from generator.ops.op_types.moe.weights import dequantize_mxfp4
-from generator.ops.op_types.moe_experts.inputs import is_mxfp4, scales_input
+from generator.ops.op_types.moe.weights import by_blocks, dequantize_mxfp4
+from generator.ops.op_types.moe_experts.inputs import (
+    expert_sizes,
+    is_fp8,
+    is_mxfp4,
+    scales_input,
+)
 from kernel_judge.definition import Definition
 
 Pair = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -49,7 +54,7 @@ def _clip(
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of experts of one kind."""
-    count, top_k = definition.axes["num_experts"], definition.axes["top_k"]
+    count, top_k = expert_sizes(definition.axes)
     changes: dict[str, Change] = {
         "weights ignored": lambda i: {
             "topk_weights": torch.ones_like(i["topk_weights"])
@@ -84,6 +89,8 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         }
     if is_mxfp4(definition):
         changes |= _of_codes()
+    if is_fp8(definition):
+        changes |= _of_blocks(definition.axes)
     formulas = _CLIPPED if is_mxfp4(definition) else _SWIGLU
     found = [on_inputs(definition, name, change) for name, change in changes.items()]
     found += [_instead(definition, name, pair) for name, pair in formulas.items()]
@@ -117,6 +124,27 @@ def _of_codes() -> dict[str, Change]:
         f"{name}: {what}": partial(_changed, name + suffix, change)
         for name in ("w13", "w2")
         for what, (suffix, change) in defects.items()
+    }
+
+
+def _of_blocks(axes: Mapping[str, int]) -> dict[str, Change]:
+    """Return the defects of codes and of scales of blocks, of both products."""
+    defects: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "scale of the next block of columns": lambda t: shifted(t, 2),
+        "scale of the next block of rows": lambda t: shifted(t, 1),
+        "scales of the next expert": lambda t: shifted(t, 0),
+        "one scale for all": lambda t: t.mean((1, 2), keepdim=True).expand_as(t),
+    }
+    columns = {
+        "w13_scale": axes["num_hidden_blocks"],
+        "w2_scale": axes["num_intermediate_blocks"],
+    }
+    return {
+        f"{name}: {what}": partial(_changed, name, change)
+        for name, count in columns.items()
+        for what, change in defects.items()
+        # a row of one block has no next one
+        if count > 1 or "columns" not in what
     }
 
 
@@ -167,8 +195,9 @@ def _instead(
 def _matrix(inputs: Inputs, name: str, expert: int) -> torch.Tensor:
     matrix: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" in inputs:
-        return dequantize_mxfp4(matrix, inputs[f"{name}_scale"][expert])
+        widen = dequantize_mxfp4 if f"{name}_bias" in inputs else by_blocks
+        return widen(matrix, inputs[f"{name}_scale"][expert])
     return matrix.float()
 
 
-MUTANTS = (MutantGroup(mutants, "topk_ids topk_weights w13 w2 num_experts"),)
+MUTANTS = (MutantGroup(mutants, "topk_ids topk_weights w13 w2 hidden_size"),)

@@ -2,6 +2,7 @@
 
 An expert is down(silu(gate) · up), of gpt-oss down(gate · sigmoid(1.702 · gate) · (up +
 1)) with gate at most 7 and up in ±7. Llama 4 multiplies an expert's input by the weight.
+Weights are bfloat16, mxfp4, or float8 with a scale for each block of 128 · 128.
 """
 
 from __future__ import annotations
@@ -12,14 +13,20 @@ from typing import Any
 
 import torch
 
-from generator.ops.far_factors import far_apart
+from generator.ops.far_factors import far_apart, far_codes
 from generator.ops.op_types.moe_experts.inputs import (
     expert_inputs,
+    expert_sizes,
+    is_fp8,
     is_mxfp4,
     scales_input,
 )
 from generator.ops.op_types.moe_experts.relations import expert_relations
-from generator.ops.op_types.moe_experts.sglang import run_native, run_triton
+from generator.ops.op_types.moe_experts.sglang import (
+    run_native,
+    run_triton,
+    run_triton_fp8,
+)
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
@@ -34,6 +41,12 @@ _SHORT = (
     "the reference's own are 1.5e-5 of the power; atol and rtol are 5 deviations of "
     "outputs up to 2"
 )
+_EIGHT_BITS = (
+    "the kernel rounds the values between the products to float8_e4m3: to 4 bits, which is "
+    "2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are about 1, so that "
+    "atol is 4 deviations; of states each block of 128 has 448, and loses nothing"
+)
+_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.99, 1.01))
 TOLERANCES = (
     Override("output", Tolerance(4e-3, 3e-4, 5e-6), _ONCE, source="oracle"),
     Override(
@@ -42,6 +55,7 @@ TOLERANCES = (
         f"{_ONCE}, on both sides: neighbours at most",
         source="sglang/native",
     ),
+    Override("output", _F8, _EIGHT_BITS, source="sglang/triton-fp8"),
     Override(
         "output",
         Tolerance(2e-2, 3e-2, 5e-5, 0.999, cosine=0.9999, norm_ratio=(0.995, 1.005)),
@@ -74,13 +88,20 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def _far_apart(definition: Definition, case: Case) -> list[Case]:
-    """Return the cases whose weights and scales are far from the usual, not the outputs."""
-    if not is_mxfp4(definition):
-        # Llama 4 weighs what goes into an expert, others what comes out
-        other = "hidden_states" if scales_input(definition) else "w2"
-        return far_apart(case, "topk_weights", against=(other,))
-    weighed = ("w2_scale", "w2_bias", "hidden_states")
-    return far_apart(case, "topk_weights", "w13_scale", against=weighed)
+    """Return the cases whose weights, scales and codes are far from the usual."""
+    weighed: tuple[str, ...] = ("w2_scale", "hidden_states")
+    if is_fp8(definition):
+        codes = {"w13": 1, "w13_scale": -1, "w2": 1, "w2_scale": -1}
+        return [
+            *far_apart(case, "topk_weights", "w13_scale", against=weighed),
+            *far_codes(case, **codes),
+        ]
+    if is_mxfp4(definition):
+        weighed = ("w2_bias", *weighed)
+        return far_apart(case, "topk_weights", "w13_scale", against=weighed)
+    # Llama 4 weighs what goes into an expert, others what comes out
+    other = "hidden_states" if scales_input(definition) else "w2"
+    return far_apart(case, "topk_weights", against=(other,))
 
 
 def _case(
@@ -92,7 +113,7 @@ def _case(
     """
     most = int(_ELEMENTS[size] // _elements(definition))
     fewest = 2 if params.get("ends") else 1
-    hot = min(max(most, fewest), definition.axes["num_experts"])
+    hot = min(max(most, fewest), expert_sizes(definition.axes)[0])
     return Case(name, size, {"seq_len": tokens}, {"hot": hot, **params})
 
 
@@ -107,8 +128,9 @@ def peak_bytes(definition: Definition, case: Case) -> int:
     Counts the weights once, the experts that tokens choose as bfloat16, and an expert
     in float64 with the codes and indices that it comes from.
     """
-    width = 0.5 if is_mxfp4(definition) else 2
-    weights = int(width * definition.axes["num_experts"] * _elements(definition))
+    width = 0.5 if is_mxfp4(definition) else 1 if is_fp8(definition) else 2
+    count, _ = expert_sizes(definition.axes)
+    weights = int(width * count * _elements(definition))
     rest = max(tensor_bytes(definition, case) - weights, 0)
     hot: int = case.params["hot"]
     return weights + COPIES * rest + (2 * hot + 24) * _elements(definition)
@@ -150,6 +172,8 @@ def _product(
     weight: torch.Tensor = inputs[name][expert]
     if f"{name}_scale" not in inputs:
         return x @ weight.double().T
+    if f"{name}_bias" not in inputs:
+        return _of_blocks(x, weight.double(), inputs[f"{name}_scale"][expert].double())
     exponents = inputs[f"{name}_scale"][expert].view(torch.uint8).double()
     factors = torch.exp2(exponents - 127.0)
     table = torch.tensor(_MAGNITUDES, dtype=x.dtype, device=x.device)
@@ -163,15 +187,34 @@ def _product(
     return y
 
 
+def _of_blocks(
+    x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor
+) -> torch.Tensor:
+    """Return x times codes, summed block by block, then scaled: float64 [rows, n]."""
+    per_row = scales.repeat_interleave(128, dim=0)
+    total = torch.zeros(len(x), len(codes), dtype=x.dtype, device=x.device)
+    for block, factors in enumerate(per_row.T):
+        part = slice(block * 128, (block + 1) * 128)
+        total += x[:, part] @ codes[:, part].T * factors
+    return total
+
+
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere."""
-    wide = "inputs rewritten: weights are dequantised" if is_mxfp4(definition) else ""
+    """Return the Triton kernel, and SGLang's PyTorch code, which runs anywhere.
+
+    Of float8 weights the Triton kernel is that of compute capability 8.9 and above.
+    """
+    fp8 = is_fp8(definition)
+    is_wide = is_mxfp4(definition) or fp8
+    wide = "inputs rewritten: weights are dequantised" if is_wide else ""
     scaled = "inputs rewritten: hidden_states are scaled"
     before = wide or (scaled if scales_input(definition) else "")
     summed = "outputs rewritten: the adapter adds the experts of a token"
     native = "; ".join(filter(None, (before, summed)))
     return (
-        Backend("triton", min_sm=80, rewrites=wide),
+        Backend("triton-fp8", min_sm=89)
+        if fp8
+        else Backend("triton", min_sm=80, rewrites=wide),
         Backend("native", needs_cuda=False, rewrites=native),
     )
 
@@ -183,7 +226,8 @@ def sglang_ground_truth(
 
     Both take mxfp4 weights dequantised, which bfloat16 holds.
     """
-    run = {"triton": run_triton, "native": run_native}[backend]
+    runs = {"triton": run_triton, "triton-fp8": run_triton_fp8, "native": run_native}
+    run = runs[backend]
     return run(definition, inputs)
 
 

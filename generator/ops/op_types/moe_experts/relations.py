@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
-from generator.ops.op_types.moe_experts.inputs import is_mxfp4
+from generator.ops.op_types.moe_experts.inputs import expert_sizes, is_mxfp4
 from generator.ops.row_relations import reordered
 from kernel_judge.comparison.tolerance import Tolerance
 from kernel_judge.definition import Definition
@@ -40,7 +40,7 @@ _ADDED = Bound(
 
 def expert_relations(definition: Definition) -> list[Relation]:
     """Return the relations; a token of one expert has no order of experts."""
-    top_k, experts = definition.axes["top_k"], definition.axes["num_experts"]
+    experts, top_k = expert_sizes(definition.axes)
     # of few experts, which saves time: a token's others are elsewhere
     params = {"hot": min(2, experts)}
     cases = [RelatedCase("three-tokens", "small", {"seq_len": 3}, params)]
@@ -49,8 +49,9 @@ def expert_relations(definition: Definition) -> list[Relation]:
         Relation("expert-shards-add-up", _expert_shards, cases),
         Relation("column-shards-add-up", _column_shards, cases),
     ]
+    slots = "top_k" if "top_k" in definition.axes else "top_k_and_shared"
     if top_k > 1:
-        found.append(reordered("slots-reversed", ["top_k"], _ALIKE, cases))
+        found.append(reordered("slots-reversed", [slots], _ALIKE, cases))
     return found
 
 

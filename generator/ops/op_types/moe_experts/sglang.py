@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from generator.ops.op_types.moe.sglang_calls import triton_moe
-from generator.ops.op_types.moe.weights import dequantize_mxfp4
+from generator.ops.op_types.moe.weights import BLOCK, by_blocks, dequantize_mxfp4
 from generator.ops.op_types.moe_experts.inputs import is_mxfp4, scales_input
 from kernel_judge.definition import Definition
 
@@ -37,6 +37,32 @@ def run_triton(definition: Definition, inputs: Inputs) -> torch.Tensor:
             inplace=False,
             apply_router_weight_on_input=scales_input(definition),
             **keywords,
+        )
+    return output
+
+
+def run_triton_fp8(definition: Definition, inputs: Inputs) -> torch.Tensor:
+    """Call fused_experts_impl on float8 weights; return bfloat16 [seq_len, hidden_size].
+
+    The kernel quantises the hidden states and the values between the products.
+    """
+    experts, ids = _chosen(inputs["topk_ids"])
+    # bytes are stacked: not every operation knows float8
+    codes = [
+        torch.stack([inputs[name][e].view(torch.uint8) for e in experts])
+        for name in ("w13", "w2")
+    ]
+    with triton_moe(block_shape=(BLOCK, BLOCK)) as fused_experts:
+        output: torch.Tensor = fused_experts(
+            inputs["hidden_states"],
+            *(matrices.view(torch.float8_e4m3fn) for matrices in codes),
+            inputs["topk_weights"].contiguous(),
+            ids,
+            inplace=False,
+            use_fp8_w8a8=True,
+            w1_scale=torch.stack([inputs["w13_scale"][e] for e in experts]),
+            w2_scale=torch.stack([inputs["w2_scale"][e] for e in experts]),
+            block_shape=[BLOCK, BLOCK],
         )
     return output
 
@@ -97,6 +123,7 @@ def _weights(
     for expert in experts:
         matrix = inputs[name][expert]
         if f"{name}_scale" in inputs:
-            matrix = dequantize_mxfp4(matrix, inputs[f"{name}_scale"][expert])
+            widen = dequantize_mxfp4 if f"{name}_bias" in inputs else by_blocks
+            matrix = widen(matrix, inputs[f"{name}_scale"][expert])
         found.append(matrix.to(dtype))
     return torch.stack(found)

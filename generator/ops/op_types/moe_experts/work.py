@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.op_types.moe_experts.inputs import expert_sizes
 from generator.ops.work import Work, size_of, sizes_of, written
 from kernel_judge.definition import Definition
 
@@ -17,7 +18,7 @@ def work(
     definition: Definition, axes: Mapping[str, int], inputs: Mapping[str, Any]
 ) -> Work:
     """Return the operations of both layers for each choice, and the bytes they need."""
-    ids, experts = inputs["topk_ids"], axes["num_experts"]
+    ids, (experts, _) = inputs["topk_ids"], expert_sizes(axes)
     chosen = ids[(ids >= 0) & (ids < experts)]
     used = len(torch.unique(chosen))
     of_experts = [v for n, v in inputs.items() if n.startswith(("w13", "w2"))]
