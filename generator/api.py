@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from generator.rendering.plan import RenderOptions
     from generator.review.review import Review, ReviewRequest
     from generator.review.sources import Sources
-    from generator.rules.load import Loaded
+    from generator.rules.load import LoadedDefinitions
     from generator.validation.validate import Counts, ValidationPlan
 
 _RESULTS_BYTES = 256 << 20
@@ -65,7 +65,7 @@ class Dataset:
         return select(found, self.op_types, self.names)
 
     @cached_property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedDefinitions:
         """Return the definitions, and what is wrong with their files. Raises Failure."""
         from generator.rules.load import load_definitions
 

@@ -159,7 +159,7 @@ def measured(
     domain = [n for n, p in enumerate(job.planned) if p.result.kind == DOMAIN]
     as_kernel = {
         f"{DOMAIN}: {m.name}": m.as_kernel
-        for m in domain_mutants(job.bench.subject.definition)
+        for m in domain_mutants(job.runner.subject.definition)
     }
     places = [*domain, *generic]
 
@@ -175,7 +175,9 @@ def measured(
             return "refused"
         # random cases are small: what a test of references sees in others is a defect
         alike = job._prove_equivalence(planned.load).equivalent
-        return "equivalent" if alike and not job.bench.judge(planned.load) else "passed"
+        return (
+            "equivalent" if alike and not job.runner.judge(planned.load) else "passed"
+        )
 
     counts, lines = Counter[str](), []
     for number, outcome in Forks(jobs, _SECONDS).run(work, len(places)):

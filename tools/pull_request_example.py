@@ -13,7 +13,7 @@ from generator.dataset.paths import AUDIT, discover_definitions, evidence_files,
 from generator.hub.package import (
     LocalFile,
     Package,
-    Wishes,
+    PushOptions,
     compare,
     make_bundles,
     paths_of,
@@ -58,7 +58,7 @@ def page(folder: Path) -> str:
     chosen = select(found, (), (PUSHED,))
     (bundle,) = make_bundles(chosen, op_types=(), names=(PUSHED,), together=False)
     judged = judge(folder, chosen, found)
-    package = Package(folder, bundle, tuple(local), judged, (), Wishes({}))
+    package = Package(folder, bundle, tuple(local), judged, (), PushOptions({}))
     folders = sorted({path.split("/")[0] for path in remote})
     text = describe(package, compare(local, remote), remote, folders)
     return _HEAD.format(there=THERE, pushed=PUSHED) + text

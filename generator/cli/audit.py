@@ -176,7 +176,7 @@ def audit(
         raise click.UsageError(f"--output {output}: choose a name that ends in .md.")
     from generator.dataset.paths import AUDIT, LIMITS_KEPT
     from generator.execution.cache_key import default_folder
-    from generator.execution.definition_task import Keeping, run_task
+    from generator.execution.definition_task import OutcomeCache, run_task
     from generator.mutation.recorder import Recorder
     from generator.mutation.report import mutants_report, seeds_report
     from generator.mutation.tasks import audit_task, seeds_task, tolerance_task
@@ -187,7 +187,7 @@ def audit(
     require_modules("An audit needs", _NEEDED)
     dataset = choice.dataset
     runs = options.make_executor(executor, jobs)
-    keeping = Keeping(
+    cache = OutcomeCache(
         None if tolerances or checkers else state or default_folder(), fresh, say
     )
 
@@ -196,7 +196,7 @@ def audit(
     ) -> list[Any]:
         tell = numbered(len(files), failed, said)
         with progress(f"Asking {plural(len(files), 'definition')}"):
-            return run_task(files, task, runs, keeping, tell)
+            return run_task(files, task, runs, cache, tell)
 
     if checkers:
         from generator.evaluation.checkers.report import checkers_report

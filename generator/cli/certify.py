@@ -98,7 +98,7 @@ def certify(
             say(f"{path}: {plural(len(names), 'definition')} recorded")
         return show(certificate(current(dataset)), form)
     require_modules("Certifying needs", _NEEDED)
-    from generator.execution.definition_task import Keeping, run_task
+    from generator.execution.definition_task import OutcomeCache, run_task
     from generator.execution.gpus import visible_gpus
 
     require_device(device)
@@ -134,6 +134,6 @@ def certify(
             write_files(output.parent, {output.name: "".join(lines).encode()})
 
     with progress(f"Asking the kernels of {plural(len(files), 'definition')}"):
-        found = run_task(files, task, runs, Keeping(None), keep)
+        found = run_task(files, task, runs, OutcomeCache(None), keep)
     show(certificate(found), form)
     return status_of(not any(one.error for one in found))

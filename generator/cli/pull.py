@@ -21,7 +21,7 @@ from generator.cli.output import (
 from generator.problems.messages import one_line, plural, quote
 
 if TYPE_CHECKING:
-    from generator.hub.pull import Fate, Pull
+    from generator.hub.pull import Pull, PullStatus
 
 _MIB = 1024 * 1024
 _SHOWN = 50
@@ -72,18 +72,18 @@ def pull(
     return status_of(not pulled.problems)
 
 
-def _print_file(path: str, fate: Fate) -> None:
-    write(f"{fate.value:<8}{path}\n")
+def _print_file(path: str, status: PullStatus) -> None:
+    write(f"{status.value:<8}{path}\n")
 
 
 def _say_totals(pulled: Pull) -> None:
-    from generator.hub.pull import Fate
+    from generator.hub.pull import PullStatus
 
-    kept = pulled.count(Fate.KEPT)
+    kept = pulled.count(PullStatus.KEPT)
     parts = [
-        f"{pulled.count(Fate.NEW)} new",
-        f"{pulled.count(Fate.CHANGED)} changed",
-        f"{pulled.count(Fate.CURRENT)} as they were",
+        f"{pulled.count(PullStatus.NEW)} new",
+        f"{pulled.count(PullStatus.CHANGED)} changed",
+        f"{pulled.count(PullStatus.CURRENT)} as they were",
         *([f"{kept} edited here"] if kept else []),
         f"{pulled.bytes / _MIB:.1f} MiB fetched",
     ]

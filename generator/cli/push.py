@@ -76,7 +76,7 @@ def push(
         raise click.UsageError("--branch takes the name of a branch, such as main.")
     from generator.hub.client import Client
     from generator.hub.failures import Changed, Unreachable
-    from generator.hub.package import Wishes, make_bundles, pack
+    from generator.hub.package import PushOptions, make_bundles, pack
     from generator.hub.preconditions import PARTIAL, judge, read_allowances
     from generator.hub.push import Pusher
 
@@ -100,8 +100,8 @@ def push(
     # a dry run has little to lose by giving up
     client = Client(repo, say) if yes else Client(repo, say, _DRY_ATTEMPTS)
     pusher = Pusher(client)
-    wishes = Wishes(reasons, message or "", delete, card, pr, branch)
-    packages = pack(choice.dataset, repo, bundles, judged, wishes)
+    asked = PushOptions(reasons, message or "", delete, card, pr, branch)
+    packages = pack(choice.dataset, repo, bundles, judged, asked)
     try:
         if yes:
             client.require_write()

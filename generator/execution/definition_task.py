@@ -83,7 +83,7 @@ class DefinitionTask(Generic[R]):
 
 
 @dataclass(frozen=True)
-class Keeping:
+class OutcomeCache:
     """The cache of outcomes: `folder` is the cache, None caches nothing.
 
     `fresh` ignores what is in the cache. `warn` gets one line on the first outcome that
@@ -111,7 +111,7 @@ def run_task(
     files: Sequence[DatasetFile],
     task: DefinitionTask[R],
     executor: LocalExecutor | RayExecutor,
-    keeping: Keeping,
+    cache: OutcomeCache,
     progress: Callable[[R, bool], None],
 ) -> list[R]:
     """Run a task on definitions; return results in the files' order.
@@ -120,14 +120,14 @@ def run_task(
     Interrupted, it ends the work; results that came are in the cache. Raises OSError,
     before the work, where the cache can't be written to.
     """
-    folder, is_full = keeping.folder, False
+    folder, is_full = cache.folder, False
     if folder is not None:
         _make(folder)
     keys = {file.path: task.key(file) for file in files}
     results: dict[str, R] = {}
     for file in files:
         key = keys[file.path]
-        if (known := keeping.load(key)) is None:
+        if (known := cache.load(key)) is None:
             continue
         if not (result := task.result(file, key, known)).error:
             results[file.path] = result
@@ -145,7 +145,7 @@ def run_task(
                 write_atomically(folder / f"{key}.json", json.dumps(kept).encode())
         except OSError as error:
             if not is_full:
-                keeping.warn(f"{folder}: results are not kept: {error.strerror}")
+                cache.warn(f"{folder}: results are not kept: {error.strerror}")
             is_full = True
         progress(result, False)
     return [results[file.path] for file in files]

@@ -49,7 +49,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Served:
+class OpTypeProviders:
     """The providers that can be an op_type's ground truth on a machine.
 
     `providers` are in order of preference, the oracle last. `definitions` counts those
@@ -168,7 +168,7 @@ def _compiled_kernels(machine: Machine) -> Check:
     return Check(name, ToolState.ABSENT, detail, "flashinfer install-jit-cache-wheel")
 
 
-def served(machine: Machine, dataset: Path) -> list[Served]:
+def served(machine: Machine, dataset: Path) -> list[OpTypeProviders]:
     """Return for each op_type who can be its ground truth on a machine."""
     files = discover_definitions(dataset).files
     torch = Library(providers()["pytorch"]).obstacle(machine, needs_cuda=False)
@@ -180,11 +180,11 @@ def served(machine: Machine, dataset: Path) -> list[Served]:
         replays = [replay_of(dataset / RECORDINGS, op_type, name) for name in names]
         recorded = sum(bool(replay.recordings) for replay in replays)
         found = (provider.serves(spec, source, machine) for provider in libraries())
-        rows.append(Served(op_type, (*found, oracle), len(names), recorded))
+        rows.append(OpTypeProviders(op_type, (*found, oracle), len(names), recorded))
     return rows
 
 
-def table_lines(rows: Sequence[Served]) -> Iterator[str]:
+def table_lines(rows: Sequence[OpTypeProviders]) -> Iterator[str]:
     """Yield what serves each op_type, then each reason once."""
     heads = [p.provider for p in rows[0].providers]
     table = [["op_type", *heads[:-1], "recorded", heads[-1]]]

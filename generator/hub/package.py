@@ -292,7 +292,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PushOptions:
     """Options of a push: `reasons` allow the objections of rules.
 
     `card` asks for the dataset's card beside the definitions. The push goes to the pull
@@ -316,18 +316,18 @@ class Package:
     files: tuple[LocalFile, ...]
     judged: Preconditions
     allowed: tuple[Objection, ...]
-    wishes: Wishes
+    options: PushOptions
 
     @property
     def title(self) -> str:
         """Return the title of the pull request and of its commit."""
-        asked = " ".join(one_line(self.wishes.message, 200).split())
+        asked = " ".join(one_line(self.options.message, 200).split())
         return asked or self.bundle.title
 
     @property
     def paths(self) -> list[str]:
         """Return all paths that the push is about."""
-        return [*(file.path for file in self.files), *self.wishes.delete]
+        return [*(file.path for file in self.files), *self.options.delete]
 
 
 def make_bundles(
@@ -352,7 +352,7 @@ def pack(
     repo: str,
     bundles: Iterable[Bundle],
     judged: Preconditions,
-    wishes: Wishes,
+    options: PushOptions,
 ) -> list[Package]:
     """Return each bundle with its files, read once however many share them.
 
@@ -363,7 +363,7 @@ def pack(
 
     inventory = take_inventory(dataset)
     secret = get_token() or ""
-    card = card_files(dataset, settings_of(dataset, repo)) if wishes.card else {}
+    card = card_files(dataset, settings_of(dataset, repo)) if options.card else {}
     tests = make_standalone(dataset, inventory.tests, secret)
     inventory = replace(inventory, tests=sorted(tests) or inventory.tests)
     contents = {**card, **tests}
@@ -377,11 +377,11 @@ def pack(
     packages = []
     for bundle in bundles:
         paths = {*paths_of(inventory, bundle.keys, named), *card}
-        if both := sorted(paths & set(wishes.delete)):
+        if both := sorted(paths & set(options.delete)):
             raise Failure(
                 f"{one_line(both[0])} is pushed, so that it can't be deleted."
             )
         files = tuple(map(read, sorted(paths)))
-        allowed = tuple(judged.split(bundle.keys, wishes.reasons)[1])
-        packages.append(Package(dataset, bundle, files, judged, allowed, wishes))
+        allowed = tuple(judged.split(bundle.keys, options.reasons)[1])
+        packages.append(Package(dataset, bundle, files, judged, allowed, options))
     return packages

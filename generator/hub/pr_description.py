@@ -96,7 +96,7 @@ def describe(
         "answers": answers,
         "checklist": table_of(checklist(answers)) if is_short else "",
         "allowed": allowed,
-        "reasons": package.wishes.reasons,
+        "reasons": package.options.reasons,
         "chosen": _options("--definition-name", names) if is_short else chosen,
         "tests": " " + _options("--definition", names) if is_short else "",
         "marker": package.bundle.marker,

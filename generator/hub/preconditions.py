@@ -22,7 +22,7 @@ from generator.results.evidence import Run, kept_runs
 from generator.results.sources import is_ground_truth
 from generator.results.verification import Verification, agreed, table_of
 from generator.rules.catalogue import RULES
-from generator.rules.load import Loaded, load_definitions
+from generator.rules.load import LoadedDefinitions, load_definitions
 from generator.validation.validate import Counts, make_plan, run_plan
 
 RENDERING = "rendering-stale"
@@ -115,7 +115,7 @@ def _of_problems(
 
 
 def _of_rendering(
-    root: Path, loaded: Loaded, op_types: Collection[str]
+    root: Path, loaded: LoadedDefinitions, op_types: Collection[str]
 ) -> Iterator[Objection]:
     made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
     behind = [o.path for o in made.outcomes if o.status is not FileStatus.UNCHANGED]

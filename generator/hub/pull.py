@@ -46,7 +46,7 @@ _RECORD = f"{_FOLDER}/pull.json"
 _FORMAT = 1
 
 
-class Fate(str, Enum):
+class PullStatus(str, Enum):
     """The outcome for one file."""
 
     CURRENT = "current"
@@ -150,19 +150,19 @@ class Pull:
     client: Client
     root: Path
     revision: str
-    tell: Callable[[str, Fate], None]
+    tell: Callable[[str, PullStatus], None]
     force: bool = False
     commit: str = ""
-    fates: dict[str, Fate] = field(default_factory=dict)
+    statuses: dict[str, PullStatus] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     left_out: tuple[int, int] = (0, 0)
     bytes: int = 0
     is_offline: bool = False
     _state: PullState = field(default_factory=PullState)
 
-    def count(self, fate: Fate) -> int:
-        """Return how many files had that fate."""
-        return sum(found is fate for found in self.fates.values())
+    def count(self, status: PullStatus) -> int:
+        """Return how many files had that status."""
+        return sum(found is status for found in self.statuses.values())
 
     def bring(self, op_types: Sequence[str], names: Sequence[str], blobs: str) -> None:
         """Bring the files of some definitions, or all, with the blobs of a word of BLOBS.
@@ -203,11 +203,11 @@ class Pull:
         else:
             wanted = tensors if blobs == "all" else []
         self._bring(wanted, offline)
-        left = [file.size for file in tensors if file.path not in self.fates]
+        left = [file.size for file in tensors if file.path not in self.statuses]
         self.left_out = (len(left), sum(left))
         if offline is None:
             write_state(self.root, self._state)
-        if not self.count(Fate.FAILED):
+        if not self.count(PullStatus.FAILED):
             self._clear()
 
     def _clear(self) -> None:
@@ -233,9 +233,11 @@ class Pull:
 
     def _bring(self, files: Collection[RemoteFile], offline: HubFailure | None) -> None:
         """Look at all files first, then fetch and place what is missing."""
-        fates = {file.path: self._fate(file) for file in files}
-        self.fates |= fates
-        missing = [f for f in files if fates[f.path] in (Fate.NEW, Fate.CHANGED)]
+        statuses = {file.path: self._status(file) for file in files}
+        self.statuses |= statuses
+        missing = [
+            f for f in files if statuses[f.path] in (PullStatus.NEW, PullStatus.CHANGED)
+        ]
         if not missing:
             return
         if offline is not None:
@@ -250,32 +252,32 @@ class Pull:
         finally:
             write_state(self.root, self._state)
 
-    def _fate(self, file: RemoteFile) -> Fate:
+    def _status(self, file: RemoteFile) -> PullStatus:
         """Return what is to become of a file, by what lies at its place."""
         path = file.path
         try:
             if in_the_way := _in_the_way(self.root, path):
                 self.problems.append(f"{path}: {in_the_way}: not pulled")
-                return Fate.BLOCKED
+                return PullStatus.BLOCKED
             digest = digest_of(self.root, path, file)
         except FileNotFoundError:
-            return Fate.NEW
+            return PullStatus.NEW
         except OSError as error:
             self.problems.append(f"{path}: {error.strerror}: not pulled")
-            return Fate.BLOCKED
+            return PullStatus.BLOCKED
         if digest == file.digest:
             self._state.files[path] = [digest]
-            return Fate.CURRENT
+            return PullStatus.CURRENT
         known = self._state.files.get(path, ())
         if self.force or digest in known:
-            return Fate.CHANGED
+            return PullStatus.CHANGED
         if file.digest in known:
-            return Fate.KEPT
+            return PullStatus.KEPT
         self.problems.append(
             f"{path}: edited here, and another one on the Hub: left as it is (--force "
             "overwrites it)"
         )
-        return Fate.EDITED
+        return PullStatus.EDITED
 
     def _fetch(self, file: RemoteFile) -> None:
         """Fetch a file, and put it to its place at once."""
@@ -289,14 +291,14 @@ class Pull:
         if error is None:
             self._state.files[file.path] = [file.digest]
             self.bytes += file.size
-            self.tell(file.path, self.fates[file.path])
+            self.tell(file.path, self.statuses[file.path])
             return
         if not isinstance(error, HubFailure):
             raise error
-        self.fates[file.path] = Fate.FAILED
+        self.statuses[file.path] = PullStatus.FAILED
         self.problems.append(f"{file.path}: {error}")
         concerns_all = isinstance(error, Unreachable) or error.status in (401, 403, 429)
-        if concerns_all or self.count(Fate.FAILED) >= _GIVEN_UP:
+        if concerns_all or self.count(PullStatus.FAILED) >= _GIVEN_UP:
             raise error
 
 

@@ -77,7 +77,7 @@ class PushPlan:
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """The result of a push: a commit or none, and a pull request or none.
 
     `described` says that the pull request's text was written anew. `unfinished` says
@@ -102,19 +102,19 @@ class Pusher:
 
         Raises HubFailure, and Failure for a file that can't be pushed.
         """
-        client, wishes = self.client, package.wishes
+        client, options = self.client, package.options
         name, marker = client.name(), package.bundle.marker
         pull = None
-        if wishes.number is not None:
-            pull = client.pull_request(wishes.number)
+        if options.number is not None:
+            pull = client.pull_request(options.number)
             if pull.status not in OPEN:
                 raise HubFailure(
-                    f"Pull request {wishes.number} of {client.repo} is {pull.status}: "
+                    f"Pull request {options.number} of {client.repo} is {pull.status}: "
                     "leave --pr out for a new one."
                 )
-        elif wishes.branch is None and name:
+        elif options.branch is None and name:
             pull = self._own(package)
-        revision = wishes.branch or (pull.git_reference if pull else _MAIN)
+        revision = options.branch or (pull.git_reference if pull else _MAIN)
         parent, remote, delta = self._compared(package, revision)
         package = self._whole(package, delta, parent)
         # what the pull request as a whole does, not this push of it
@@ -128,15 +128,15 @@ class Pusher:
             delta,
             describe(package, seen[2], seen[1], folders),
             pull,
-            opens=pull is None and wishes.branch is None,
+            opens=pull is None and options.branch is None,
             owns_text=pull is not None
             and pull.author == name
             and _has_marker(pull, marker),
         )
 
-    def carry_out(self, plan: PushPlan) -> Pushed:
+    def carry_out(self, plan: PushPlan) -> PushResult:
         """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
-        made = Pushed(number=plan.number)
+        made = PushResult(number=plan.number)
         if plan.delta.steps:
             made = self._commit(plan)
             if made.unfinished:
@@ -160,10 +160,10 @@ class Pusher:
     def _own(self, package: Package) -> Any | None:
         """Return the user's open pull request of a package, the newest, or None."""
         author, marker = self.client.name(), package.bundle.marker
-        options = {"author": author, "discussion_type": "pull_request"}
+        query = {"author": author, "discussion_type": "pull_request"}
         own = [
             one
-            for one in self.client.ask("get_repo_discussions", **options)
+            for one in self.client.ask("get_repo_discussions", **query)
             if one.is_pull_request and one.status in OPEN and one.author == author
         ]
         # most often the first one asked for is it
@@ -180,7 +180,7 @@ class Pusher:
         """Return a revision's commit, its files of the package, and what is to be done."""
         parent = self.client.head(revision)
         remote = files_at(self.client, package.paths, parent)
-        return parent, remote, compare(package.files, remote, package.wishes.delete)
+        return parent, remote, compare(package.files, remote, package.options.delete)
 
     def _whole(self, package: Package, delta: Delta, parent: str) -> Package:
         """Return the package, with what it was allowed to leave out. Raises Failure.
@@ -194,17 +194,17 @@ class Pusher:
         elsewhere = [
             file.path
             for file in remote_files(self.client.tree(parent, "definitions", deep=True))
-            if file.path not in package.wishes.delete
+            if file.path not in package.options.delete
             and not (package.root / file.path).is_file()
         ]
         if not elsewhere:
             return package
         objection = of_partial(elsewhere)
-        if objection.rule not in package.wishes.reasons:
+        if objection.rule not in package.options.reasons:
             raise Failure(str(objection))
         return replace(package, allowed=(*package.allowed, objection))
 
-    def _commit(self, plan: PushPlan) -> Pushed:
+    def _commit(self, plan: PushPlan) -> PushResult:
         from huggingface_hub import CommitOperationDelete
 
         # an addition remembers that it was uploaded: no attempt uploads it again
@@ -238,11 +238,11 @@ class Pusher:
             else:
                 if str(info.oid) == plan.parent:
                     # somebody committed the same bytes: the library sent no commit
-                    return Pushed(number=plan.number)
-                return Pushed(str(info.oid), plan.number or info.pr_num)
+                    return PushResult(number=plan.number)
+                return PushResult(str(info.oid), plan.number or info.pr_num)
         raise AssertionError("the client raises after its last attempt")
 
-    def _happened(self, plan: PushPlan) -> Pushed | None:
+    def _happened(self, plan: PushPlan) -> PushResult | None:
         """Return the commit if the Hub has it although no answer came, or None."""
         revision, number = plan.revision, plan.number
         if plan.opens:
@@ -252,13 +252,13 @@ class Pusher:
             revision, number = found.git_reference, found.num
         head = self.client.head(revision)
         if self._is_there(plan, head):
-            return Pushed(head, number)
-        return Pushed(number=number, unfinished=True) if plan.opens else None
+            return PushResult(head, number)
+        return PushResult(number=number, unfinished=True) if plan.opens else None
 
     def _is_there(self, plan: PushPlan, revision: str) -> bool:
         package = plan.package
         remote = files_at(self.client, package.paths, revision)
-        return not compare(package.files, remote, package.wishes.delete).steps
+        return not compare(package.files, remote, package.options.delete).steps
 
     def _changed(self, plan: PushPlan) -> Changed:
         """Return what somebody else did since the plan was made."""

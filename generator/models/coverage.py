@@ -65,7 +65,7 @@ _STATUS = {
 
 
 @dataclass(frozen=True)
-class Covered:
+class ModuleCoverage:
     """The need of a module, its coverage, and the definition or the reason for none.
 
     `spec` is a missing definition that its family makes.
@@ -83,7 +83,7 @@ def coverage(
     root: Path,
     found: Discovered,
     agreed: Mapping[str, Iterable[str]],
-) -> list[Covered]:
+) -> list[ModuleCoverage]:
     """Return one entry for each module of a model; several may need one definition.
 
     `agreed` maps a definition to the sources that it agreed with. Raises Failure as the
@@ -100,7 +100,7 @@ def coverage(
     return covered
 
 
-def write_missing(root: Path, covered: Iterable[Covered]) -> Iterator[str]:
+def write_missing(root: Path, covered: Iterable[ModuleCoverage]) -> Iterator[str]:
     """Write the missing definitions that families make, with workloads; yield paths."""
     for entry in distinct(covered):
         if entry.spec is not None:
@@ -109,14 +109,14 @@ def write_missing(root: Path, covered: Iterable[Covered]) -> Iterator[str]:
                 yield path
 
 
-def distinct(covered: Iterable[Covered]) -> list[Covered]:
+def distinct(covered: Iterable[ModuleCoverage]) -> list[ModuleCoverage]:
     """Return one entry for each definition."""
     return list({entry.need.name: entry for entry in covered}.values())
 
 
 def _absent(
-    config: Config, deployment: Deployment, need: Need, others: Sequence[Covered]
-) -> Covered:
+    config: Config, deployment: Deployment, need: Need, others: Sequence[ModuleCoverage]
+) -> ModuleCoverage:
     """Return what to say where no definition fits; `others` have other constants."""
     why = "".join(f"{other.need.name}: {other.note}; " for other in others)
     spec = instance(config, deployment, need)
@@ -125,14 +125,14 @@ def _absent(
         definition = build_definition(value, f"{spec.op_type}/{spec.name}.json", "")
         other = [*differences(need, definition, model_dtype(config))]
         if other:
-            return Covered(need, State.NO_FAMILY, f"{why}{'; '.join(other)}")
+            return ModuleCoverage(need, State.NO_FAMILY, f"{why}{'; '.join(other)}")
         broken = _call_of(definition)
         if broken:
-            return Covered(need, State.NOT_CALLED, f"{why}{broken}")
-        return Covered(need, State.MISSING, f"{why}--write makes it", spec)
+            return ModuleCoverage(need, State.NOT_CALLED, f"{why}{broken}")
+        return ModuleCoverage(need, State.MISSING, f"{why}--write makes it", spec)
     known = need.op_type in op_specs()
     lacks = "no family of {} makes it" if known else "there is no op_type {}"
-    return Covered(need, State.NO_FAMILY, why + lacks.format(need.op_type))
+    return ModuleCoverage(need, State.NO_FAMILY, why + lacks.format(need.op_type))
 
 
 def _call_of(definition: LoadedDefinition) -> str:
@@ -147,9 +147,9 @@ def _there(
     root: Path,
     file: DatasetFile,
     agreed: Mapping[str, Iterable[str]],
-) -> Covered:
+) -> ModuleCoverage:
     need = replace(need, name=file.name)
-    return Covered(need, *_state(need, dtype, root, file, agreed))
+    return ModuleCoverage(need, *_state(need, dtype, root, file, agreed))
 
 
 def _state(
@@ -204,7 +204,7 @@ def other_constants(need: Need, definition: LoadedDefinition) -> Iterator[str]:
 
 
 def coverage_report(
-    config: Config, deployment: Deployment, covered: list[Covered]
+    config: Config, deployment: Deployment, covered: list[ModuleCoverage]
 ) -> Report:
     """Return the report of one model: a row for each module."""
     each = distinct(covered)
@@ -243,7 +243,7 @@ def coverage_report(
 
 
 def _payload(
-    config: Config, deployment: Deployment, covered: list[Covered]
+    config: Config, deployment: Deployment, covered: list[ModuleCoverage]
 ) -> dict[str, Any]:
     return {
         "model": config.name,

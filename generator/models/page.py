@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from generator.models.coverage import Covered, State
-from generator.models.survey import COLUMNS, Surveyed
+from generator.models.coverage import ModuleCoverage, State
+from generator.models.survey import COLUMNS, ModelSurvey
 from generator.reports.templates import html_environment
 
 _ABOUT = (
@@ -35,7 +35,7 @@ _LEGEND = {
 }
 
 
-def coverage_html(models: Mapping[str, Surveyed]) -> str:
+def coverage_html(models: Mapping[str, ModelSurvey]) -> str:
     """Return HTML that needs nothing else: a table a model, a row a definition."""
     texts = _Texts()
     entries = [_model(name, surveyed, texts) for name, surveyed in models.items()]
@@ -64,7 +64,7 @@ class _Texts:
         return self.places.setdefault(text, len(self.places))
 
 
-def _model(name: str, surveyed: Surveyed, texts: _Texts) -> dict[str, Any]:
+def _model(name: str, surveyed: ModelSurvey, texts: _Texts) -> dict[str, Any]:
     """Return a model's rows: module, definition, a mark for each column, and a note."""
     marks: dict[tuple[str, str], dict[str, str]] = {}
     notes: dict[tuple[str, str], str] = {}
@@ -93,7 +93,7 @@ def _model(name: str, surveyed: Surveyed, texts: _Texts) -> dict[str, Any]:
     return {"name": name, "there": columns, "refused": surveyed.refused, "rows": rows}
 
 
-def _note(entry: Covered) -> str:
+def _note(entry: ModuleCoverage) -> str:
     return ": ".join(filter(None, [entry.state.value, entry.note]))
 
 
@@ -107,7 +107,7 @@ by module, with a search; [models.md](../models.md) explains the states. Written
 """
 
 
-def coverage_page(models: Mapping[str, Surveyed]) -> str:
+def coverage_page(models: Mapping[str, ModelSurvey]) -> str:
     """Return Markdown: a row a model, then what is complete, refused, and not made."""
     lines = [_PAGE, _line("model", *COLUMNS), _line("---", *["---:"] * len(COLUMNS))]
     for name, surveyed in models.items():
@@ -138,7 +138,7 @@ def coverage_page(models: Mapping[str, Surveyed]) -> str:
     return "".join(lines)
 
 
-def _share(surveyed: Surveyed, column: str) -> str:
+def _share(surveyed: ModelSurvey, column: str) -> str:
     if column in surveyed.refused:
         return "refused"
     if column not in surveyed.covered:
@@ -158,7 +158,7 @@ _AGREED = {
 _RIGHT = ["---:"] * len(_AGREED)
 
 
-def _complete(models: Mapping[str, Surveyed]) -> Iterator[list[object]]:
+def _complete(models: Mapping[str, ModelSurvey]) -> Iterator[list[object]]:
     """Yield a row for each model and column of which every definition is there."""
     for name, surveyed in models.items():
         for column in surveyed.covered:
@@ -168,7 +168,7 @@ def _complete(models: Mapping[str, Surveyed]) -> Iterator[list[object]]:
                 yield [name, column, *agreed, ", ".join(surveyed.unplaced)]
 
 
-def _refused(models: Mapping[str, Surveyed]) -> Iterator[str]:
+def _refused(models: Mapping[str, ModelSurvey]) -> Iterator[str]:
     """Yield a line for each reason of a model, with the columns that it holds in."""
     for surveyed in models.values():
         reasons: dict[str, list[str]] = {}
@@ -180,7 +180,7 @@ def _refused(models: Mapping[str, Surveyed]) -> Iterator[str]:
 
 
 def _wanted(
-    models: Mapping[str, Surveyed],
+    models: Mapping[str, ModelSurvey],
 ) -> list[tuple[tuple[str, str], Sequence[str]]]:
     """Return op_type and kind of what no family makes with the models, most wanted first."""
     wanted: dict[tuple[str, str], dict[str, None]] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from generator.dataset.paths import Discovered
 from generator.models.config import load
-from generator.models.coverage import Covered, coverage, distinct
+from generator.models.coverage import ModuleCoverage, coverage, distinct
 from generator.models.modules import unplaced
 from generator.models.parallel import Deployment
 from generator.problems import Failure
@@ -24,31 +24,31 @@ COLUMNS: Mapping[str, Deployment] = {
 
 
 @dataclass(frozen=True)
-class Surveyed:
+class ModelSurvey:
     """The needs of a model in one column, or why it is refused there.
 
     A model without experts has no column with `ep`. `unplaced` are modules that no
     definition is named for.
     """
 
-    covered: Mapping[str, Sequence[Covered]] = field(default_factory=dict)
+    covered: Mapping[str, Sequence[ModuleCoverage]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     unplaced: Sequence[str] = ()
 
-    def missing(self, column: str) -> list[Covered]:
+    def missing(self, column: str) -> list[ModuleCoverage]:
         """Return what has no definition in a column, each definition once."""
         return [e for e in self.definitions(column) if not e.state.is_there]
 
-    def definitions(self, column: str) -> list[Covered]:
+    def definitions(self, column: str) -> list[ModuleCoverage]:
         """Return what is needed in a column, each definition once."""
         return distinct(self.covered[column])
 
 
 def survey(
     name: str, root: Path, discovered: Discovered, agreed: Mapping[str, Iterable[str]]
-) -> Surveyed:
+) -> ModelSurvey:
     """Return how far a model is covered in each column; arguments as of `coverage`."""
-    covered: dict[str, Sequence[Covered]] = {}
+    covered: dict[str, Sequence[ModuleCoverage]] = {}
     refused: dict[str, str] = {}
     left: Sequence[str] = ()
     for column, deployment in COLUMNS.items():
@@ -65,4 +65,4 @@ def survey(
     if answers[0] == answers[1]:
         for table in (covered, refused):
             table.pop(_EXPERT, None)
-    return Surveyed(covered, refused, left)
+    return ModelSurvey(covered, refused, left)

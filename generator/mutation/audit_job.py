@@ -1,4 +1,4 @@
-"""One definition's audit: its bench, its mutants, and the result of each."""
+"""One definition's audit: its runner, its mutants, and the result of each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from generator.dataset.definition import LoadedDefinition
 from generator.execution.process_limits import TimeIsUp, time_limit
-from generator.mutation.bench import Bench, Load, Raised, Run
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
+from generator.mutation.mutant_runner import Load, MutantRunner, Raised, Run
 from generator.mutation.mutants_result import MutantResult
 from generator.mutation.unread import unread_inputs
 from generator.ops.domain_mutants import domain_mutants
@@ -43,10 +43,10 @@ class Planned:
 
 @dataclass
 class AuditJob:
-    """One definition's bench, its mutants, and the random cases for survivors."""
+    """One definition's runner, its mutants, and the random cases for survivors."""
 
     definition: LoadedDefinition
-    bench: Bench
+    runner: MutantRunner
     axes: Mapping[str, int]
     planned: list[Planned]
     equivalences: tuple[Equivalence, ...]
@@ -60,13 +60,13 @@ class AuditJob:
         mutant = self.planned[place]
         random = bool(self.equivalences)
         try:
-            catch = self.bench.judge(mutant.load, repeats=not random)
+            catch = self.runner.judge(mutant.load, repeats=not random)
             if catch is None:
                 on_survival()
                 proof = self._prove_equivalence(mutant.load)
                 if proof.equivalent:
                     return replace(mutant.result, status=EQUIVALENT, why=proof.how)
-                catch = self.bench.judge(mutant.load) if random else None
+                catch = self.runner.judge(mutant.load) if random else None
         except TimeIsUp as error:
             return replace(mutant.result, status=TIMED_OUT, why=str(error))
         if catch is not None:
@@ -74,7 +74,7 @@ class AuditJob:
         return replace(mutant.result, status=SURVIVED, why=proof.how)
 
     def _prove_equivalence(self, load: Load) -> EquivalenceProof:
-        """Compare on the tiny axes, or on the bench's if the mutant raises on those.
+        """Compare on the tiny axes, or on the runner's if the mutant raises on those.
 
         A mutant may raise only because the tiny axes are too short for it.
         """
@@ -102,7 +102,7 @@ def prepare(
 ) -> AuditJob:
     """Return a definition's audit, on shorter axes if its reference accepts those.
 
-    `dataset` has its workloads, whose sizes the bench has beside the op's cases. With
+    `dataset` has its workloads, whose sizes the runner has beside the op's cases. With
     `limits`, the maxima of those, the mutants are those that are right up to a limit.
     Raises what the definition's code raises on the declared axes.
     """
@@ -118,19 +118,19 @@ def prepare(
         dataset=dataset,
         limits=limits is not None,
     )
-    bench = proven(short)
-    short_fits = not any(catch.raised for catch in bench.left_out)
+    runner = proven(short)
+    short_fits = not any(catch.raised for catch in runner.left_out)
     if short and not short_fits:
         # the reference accepts only the declared lengths
         short = {}
-        bench = proven(short)
+        runner = proven(short)
     smallest = tiny(definition.op_type, definition.const_axes) if short_fits else {}
     equivalences = []
     # a case of few rows says nothing of a mutant that is right for those
     if (
         limits is None
-        and bench.subject.op.oracle is not None
-        and bench.subject.unresolved is None
+        and runner.subject.op.oracle is not None
+        and runner.subject.unresolved is None
     ):
         for axes in (smallest, short) if smallest != short else (short,):
             subject = subject_of(definition, axes, tolerance)
@@ -139,13 +139,13 @@ def prepare(
         with suppress(Exception, TimeIsUp), time_limit(EQUIVALENCE_SECONDS):
             equivalences[0].draw_all()
         if not equivalences[0].draws:
-            # the reference accepts no tiny axes: compare on the bench's
+            # the reference accepts no tiny axes: compare on the runner's
             del equivalences[:-1]
     return AuditJob(
         definition,
-        bench,
+        runner,
         short,
-        list(_planned(definition, bench, limits)),
+        list(_planned(definition, runner, limits)),
         tuple(equivalences),
     )
 
@@ -158,25 +158,27 @@ def _proven_bench(
     run: Run,
     dataset: Path | None,
     limits: bool,
-) -> Bench:
+) -> MutantRunner:
     subject = subject_of(definition, axes, tolerance, dataset)
     # recordings have the declared axes
     kept = None if axes else recordings
-    bench = Bench.of(subject, kept, dataset, limits=limits)
-    bench.prove(run)
-    return bench
+    runner = MutantRunner.of(subject, kept, dataset, limits=limits)
+    runner.prove(run)
+    return runner
 
 
 def _planned(
-    definition: LoadedDefinition, bench: Bench, limits: Maxima | None
+    definition: LoadedDefinition, runner: MutantRunner, limits: Maxima | None
 ) -> Iterator[Planned]:
-    subject = bench.subject
+    subject = runner.subject
     if limits is not None:
         load = partial(load_run, definition.reference)
         unread = unread_inputs(definition.reference)
         known = subject.definition
         # of what the op's own cases have by default
-        cases = (s.inputs for s in bench.stands if s.case.size in subject.sizes)
+        cases = (
+            s.inputs for s in runner.prepared_cases if s.case.size in subject.sizes
+        )
         usual = usual_factors(known, cases)
         usual = {name: size for name, size in usual.items() if name not in unread}
         for limit in (

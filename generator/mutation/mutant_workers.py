@@ -1,4 +1,4 @@
-"""Run the mutants of one definition in forks, each with the prepared bench."""
+"""Run the mutants of one definition in forks, each with the prepared cases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHECKING = PATIENCE * EQUIVALENCE_SECONDS + GRACE_SECONDS
 
 def waiting_seconds(job: AuditJob) -> float:
     """Return the wall-clock seconds after which a silent mutant is timed out."""
-    return PATIENCE * job.bench.longest + GRACE_SECONDS
+    return PATIENCE * job.runner.longest + GRACE_SECONDS
 
 
 def run_all(
@@ -81,6 +81,6 @@ def _result(planned: MutantResult, outcome: Outcome) -> MutantResult:
 
 
 def _most_bytes(job: AuditJob) -> int:
-    definition, count = job.bench.subject.definition, job.bench.subject.op.peak_bytes
-    stands = job.bench.stands
+    definition, count = job.runner.subject.definition, job.runner.subject.op.peak_bytes
+    stands = job.runner.prepared_cases
     return max((needed_bytes(definition, s.case, count) for s in stands), default=0)

@@ -54,13 +54,13 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
         link.at(within=within)
     left_out = [
         f"{catch.test} in case {catch.case}: {catch.why}"
-        for catch in job.bench.left_out
+        for catch in job.runner.left_out
     ]
     return {
         "mutants": [mutants[place] for place in sorted(mutants)],
         "reduced": dict(job.axes),
         "left_out": left_out,
-        "recorded_cases": sum(stand.is_recorded for stand in job.bench.stands),
+        "recorded_cases": sum(stand.is_recorded for stand in job.runner.prepared_cases),
     }
 
 

@@ -33,7 +33,7 @@ from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
 from generator.rules.elsewhere import edited, kept
-from generator.rules.load import Loaded, load_definitions
+from generator.rules.load import LoadedDefinitions, load_definitions
 from generator.rules.proofs import Forward, Text, proof_of
 from generator.rules.unproven import Agreed, never, why_no_op, why_unproven
 
@@ -93,7 +93,7 @@ class Generated:
 
 def generate(
     dataset: Path,
-    loaded: Loaded,
+    loaded: LoadedDefinitions,
     output: Path,
     options: RenderOptions,
     *,
@@ -185,7 +185,7 @@ def _proofs(
 
 
 def _kept(
-    dataset: Path, output: Path, files: Iterable[str], loaded: Loaded
+    dataset: Path, output: Path, files: Iterable[str], loaded: LoadedDefinitions
 ) -> dict[str, set[str]]:
     """Return the files that test definitions which can't be rendered now, and these.
 
@@ -205,7 +205,7 @@ def _kept(
     return found
 
 
-def _unread(loaded: Loaded) -> bool:
+def _unread(loaded: LoadedDefinitions) -> bool:
     return len(loaded.files) > len(loaded.definitions)
 
 

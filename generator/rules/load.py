@@ -28,7 +28,7 @@ LoadedFile = tuple[LoadedDefinition | None, list[Problem]]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedDefinitions:
     """Loaded definitions, and every problem of their files.
 
     `definitions` are fit to be rendered, sorted by op_type and name; `unfit` ones fit
@@ -48,7 +48,7 @@ class Loaded:
 
 def load_definitions(
     root: Path, *, op_types: Sequence[str] = (), names: Sequence[str] = ()
-) -> Loaded:
+) -> LoadedDefinitions:
     """Load the definitions under `root`, all or those with an op_type or a name.
 
     Only selected files are read. Raises UnknownName for an op_type or a name that the
@@ -60,7 +60,7 @@ def load_definitions(
 
     found = discover_definitions(root)
     if not found.op_types:
-        return Loaded((), (), found.problems, (), (), ())
+        return LoadedDefinitions((), (), found.problems, (), (), ())
     files = select(found, op_types, names)
     problems = problems_of_paths(found, op_types, names)
     by_path = {file.path: load_file(root, file) for file in files}
@@ -70,7 +70,7 @@ def load_definitions(
     problems += repeated_names(found.files, renamed, files)
     blocked = {p.file for p in problems if is_blocked([p])}
     built.sort(key=lambda d: (d.op_type, d.name))
-    return Loaded(
+    return LoadedDefinitions(
         definitions=tuple(d for d in built if d.path not in blocked),
         unfit=tuple(d for d in built if d.path in blocked),
         problems=tuple(sorted(problems, key=lambda p: p.file)),

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from generator.models.coverage import Covered, State
+from generator.models.coverage import ModuleCoverage, State
 from generator.models.need import Need
 from generator.models.page import coverage_html
-from generator.models.survey import Surveyed
+from generator.models.survey import ModelSurvey
 
 
-def entry(module: str, name: str, state: State = State.ORACLE) -> Covered:
-    return Covered(Need(module, "gemm", name), state, "")
+def entry(module: str, name: str, state: State = State.ORACLE) -> ModuleCoverage:
+    return ModuleCoverage(Need(module, "gemm", name), state, "")
 
 
 MODELS = {
-    "one-8b": Surveyed(
+    "one-8b": ModelSurvey(
         {"tp 1": [entry("norm", "rmsnorm_h8"), entry("lm_head", "gemm_n8")]},
         {"tp 8": "one-8b: 6 heads."},
     ),
-    "two-8b": Surveyed(
+    "two-8b": ModelSurvey(
         {"tp 1": [entry("norm", "rmsnorm_h9"), entry("experts", "e4", State.MISSING)]}
     ),
 }

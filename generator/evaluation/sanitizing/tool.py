@@ -54,14 +54,14 @@ _VARIABLES = {
 
 
 @dataclass(frozen=True)
-class Ended:
+class WatchedRun:
     """The end of a watched process: the tool's log, and why not all calls were made."""
 
     log: str
     why: str = ""
 
 
-Watches = Callable[[Sequence[str], bytes], Ended]
+Watches = Callable[[Sequence[str], bytes], WatchedRun]
 """Run a tool's words before a process that makes the calls of a file's bytes."""
 
 
@@ -109,7 +109,7 @@ def sanitized(
     return verdict(ended, {"cases": len(rounds), "seconds": round(seconds, 1)})
 
 
-def verdict(ended: Ended, details: Mapping[str, Any]) -> Condition:
+def verdict(ended: WatchedRun, details: Mapping[str, Any]) -> Condition:
     """Return what a tool's log says of a process; a finding counts however it ended."""
     findings = findings_in(ended.log)
     if findings.first:
@@ -154,7 +154,7 @@ def confined(hidden: Sequence[Path], device: str) -> Watches:
     base = CUDA_LIMITS if device == "cuda" else Limits()
     limits = replace(base, wall_seconds=TOOL_SECONDS)
 
-    def watch(words: Sequence[str], cases: bytes) -> Ended:
+    def watch(words: Sequence[str], cases: bytes) -> WatchedRun:
         files = {
             f"{INSIDE}/calls.py": (_FOLDER / "calls.py").read_bytes(),
             f"{INSIDE}/building.py": (_FOLDER.parent / "building.py").read_bytes(),
@@ -175,10 +175,10 @@ def confined(hidden: Sequence[Path], device: str) -> Watches:
             )
             text = (read_result(log) or b"").decode("utf-8", "replace")
         if outcome.limit == "wall clock":
-            return Ended(text, f"not done within {TOOL_SECONDS:g} s")
+            return WatchedRun(text, f"not done within {TOOL_SECONDS:g} s")
         error = outcome.detail or _last(outcome.stderr) or _last(outcome.stdout)
         how = outcome.limit or f"status {outcome.exit_status}"
-        return Ended(text, "" if outcome.ok else f"it ended with {how}: {error}")
+        return WatchedRun(text, "" if outcome.ok else f"it ended with {how}: {error}")
 
     return watch
 
@@ -186,7 +186,7 @@ def confined(hidden: Sequence[Path], device: str) -> Watches:
 def plain(module: str) -> Watches:
     """Return what runs a module of this software, which a kernel's adapter is called by."""
 
-    def watch(words: Sequence[str], cases: bytes) -> Ended:
+    def watch(words: Sequence[str], cases: bytes) -> WatchedRun:
         above = str(Path(generator.__file__).resolve().parents[1])
         environment = {**safe_environment(paths=[above]), **_VARIABLES}
         with tempfile.TemporaryDirectory() as name:
@@ -203,7 +203,7 @@ def plain(module: str) -> Watches:
             except subprocess.TimeoutExpired:
                 why = f"not done within {TOOL_SECONDS:g} s"
             text = log.read_text("utf-8", "replace") if log.exists() else ""
-        return Ended(text, why)
+        return WatchedRun(text, why)
 
     return watch
 

@@ -17,7 +17,7 @@ from generator.evaluation.conditions.condition import SANITIZERS, Condition
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.sanitizing import tool
 from generator.evaluation.sanitizing.findings import findings_in
-from generator.evaluation.sanitizing.tool import Ended, confined, plain, sanitized
+from generator.evaluation.sanitizing.tool import WatchedRun, confined, plain, sanitized
 from generator.execution.sandbox import refusal
 from generator.rules.load import load_file
 from tests.builders import CPU, ROOT, loaded, resized_json, write_dataset
@@ -86,7 +86,11 @@ def test_log_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in LOGS if LOGS[n][2]])
 def test_finding_counts_however_the_process_ended(name: str) -> None:
     cut = recorded(name).split("SUMMARY")[0]
-    for ended in (Ended(recorded(name)), Ended(cut, NOT_DONE), Ended(cut)):
+    for ended in (
+        WatchedRun(recorded(name)),
+        WatchedRun(cut, NOT_DONE),
+        WatchedRun(cut),
+    ):
         found = tool.verdict(ended, {})
         assert found.verdict == "broken"
         assert found.reason.startswith(LOGS[name][2])
@@ -95,18 +99,18 @@ def test_finding_counts_however_the_process_ended(name: str) -> None:
 @pytest.mark.parametrize(
     ("ended", "verdict", "reason"),
     [
-        (Ended(recorded("clean")), "holds", ""),
-        (Ended(recorded("no_hazard")), "holds", ""),
-        (Ended(recorded("clean"), NOT_DONE), "unsupported", "no kernel image"),
-        (Ended(recorded("failed"), NOT_DONE), "unsupported", "no kernel image"),
-        (Ended(recorded("failed")), "broken", "1 finding that it does not name"),
-        (Ended(recorded("no_device")), "unsupported", "no summary"),
-        (Ended(""), "unsupported", "it wrote nothing"),
-        (Ended("", "not done within 300 s"), "unsupported", "within 300 s"),
+        (WatchedRun(recorded("clean")), "holds", ""),
+        (WatchedRun(recorded("no_hazard")), "holds", ""),
+        (WatchedRun(recorded("clean"), NOT_DONE), "unsupported", "no kernel image"),
+        (WatchedRun(recorded("failed"), NOT_DONE), "unsupported", "no kernel image"),
+        (WatchedRun(recorded("failed")), "broken", "1 finding that it does not name"),
+        (WatchedRun(recorded("no_device")), "unsupported", "no summary"),
+        (WatchedRun(""), "unsupported", "it wrote nothing"),
+        (WatchedRun("", "not done within 300 s"), "unsupported", "within 300 s"),
     ],
 )
 def test_clean_is_only_what_ended_with_a_summary(
-    ended: Ended, verdict: str, reason: str
+    ended: WatchedRun, verdict: str, reason: str
 ) -> None:
     found = tool.verdict(ended, {})
     assert found.verdict == verdict

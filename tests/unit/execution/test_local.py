@@ -18,14 +18,14 @@ import pytest
 from generator.dataset.paths import DatasetFile
 from generator.execution import definition_task
 from generator.execution.cluster import NoCluster, RayExecutor
-from generator.execution.definition_task import DefinitionTask, Keeping, run_task
+from generator.execution.definition_task import DefinitionTask, OutcomeCache, run_task
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import Outcome
 from tests.builders import ROOT
 from tests.unit.execution.test_child import alive
 
 TIMEOUT = 60.0
-NOT_KEPT = Keeping(None)
+NOT_KEPT = OutcomeCache(None)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def echo(root: Path) -> DefinitionTask[Echoed]:
 
 
 def run(
-    root: Path, names: Sequence[str], jobs: int = 1, keeping: Keeping = NOT_KEPT
+    root: Path, names: Sequence[str], jobs: int = 1, cache: OutcomeCache = NOT_KEPT
 ) -> tuple[list[Echoed], list[tuple[str, bool]]]:
     """Run the task on definitions of these names; return results and progress."""
     files = [DatasetFile("op", name, f"{name}.json") for name in names]
@@ -67,7 +67,7 @@ def run(
         files,
         echo(root),
         LocalExecutor(jobs),
-        keeping,
+        cache,
         lambda result, was_kept: seen.append((result.definition, was_kept)),
     )
     return results, seen
@@ -102,11 +102,11 @@ def test_no_module_of_the_current_folder_is_imported(tmp_path, monkeypatch):
 
 
 def test_what_is_cached_is_not_run_again_until_it_changes(tmp_path):
-    keeping = Keeping(tmp_path / "state")
-    run(tmp_path, ["a", "b"], 2, keeping)
-    _, seen = run(tmp_path, ["a", "b", "c"], 2, keeping)
+    cache = OutcomeCache(tmp_path / "state")
+    run(tmp_path, ["a", "b"], 2, cache)
+    _, seen = run(tmp_path, ["a", "b", "c"], 2, cache)
     assert seen == [("a", True), ("b", True), ("c", False)]
-    assert run(tmp_path, ["a"], 1, Keeping(tmp_path / "state", fresh=True))[1] == [
+    assert run(tmp_path, ["a"], 1, OutcomeCache(tmp_path / "state", fresh=True))[1] == [
         ("a", False)
     ]
 
@@ -129,15 +129,15 @@ BROKEN = {
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_mishap_is_the_error_of_its_definition_and_of_no_other(tmp_path, jobs):
     names = [name for broken in BROKEN for name in (broken, f"waits for {broken}")]
-    keeping = Keeping(tmp_path / "state")
-    results, seen = run(tmp_path, names, jobs, keeping)
+    cache = OutcomeCache(tmp_path / "state")
+    results, seen = run(tmp_path, names, jobs, cache)
     assert sorted(name for name, _ in seen) == sorted(names)
     for broken, behind in zip(results[::2], results[1::2], strict=True):
         assert broken.error == BROKEN[broken.definition]
         assert not behind.error
     assert results[names.index("hangs")].value["said"] == ["about to hang"]
     # a result with an error is not cached
-    _, seen = run(tmp_path, ["dies", "waits for dies"], 1, keeping)
+    _, seen = run(tmp_path, ["dies", "waits for dies"], 1, cache)
     assert sorted(seen) == [("dies", False), ("waits for dies", True)]
 
 
@@ -178,7 +178,7 @@ def test_on_a_full_disk_it_goes_on_and_says_so_once(tmp_path, monkeypatch):
     monkeypatch.setattr(definition_task, "write_atomically", full)
     said: list[str] = []
     state = tmp_path / "state"
-    results, _ = run(tmp_path, ["a", "b"], 1, Keeping(state, warn=said.append))
+    results, _ = run(tmp_path, ["a", "b"], 1, OutcomeCache(state, warn=said.append))
     assert [result.error for result in results] == ["", ""]
     assert said == [f"{state}: results are not kept: No space left on device"]
 
@@ -194,7 +194,7 @@ def test_what_may_be_of_another_text_is_not_cached(tmp_path, monkeypatch):
 
     texts = iter(("a", "b"))
     monkeypatch.setattr(definition_task, "sources", lambda: next(texts))
-    run_task([file], task, LocalExecutor(1), Keeping(state), change)
+    run_task([file], task, LocalExecutor(1), OutcomeCache(state), change)
     assert not list(state.iterdir())
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from generator.cli.trace_dataset import cli
 from generator.execution import sandbox
 from generator.ground_truth.doctor import (
-    Served,
+    OpTypeProviders,
     ToolState,
     can_test,
     diagnose,
@@ -131,7 +131,7 @@ def test_the_device_is_described() -> None:
     assert cuda.detail == "NVIDIA H200, SM90, 141.0 GiB, driver for CUDA 13.0"
 
 
-def kinds(row: Served) -> dict[str, Kind | None]:
+def kinds(row: OpTypeProviders) -> dict[str, Kind | None]:
     """Return provider → what stands in its way."""
     return {p.provider: p.obstacle and p.obstacle.kind for p in row.providers}
 

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.paths import Discovered
-from generator.models.coverage import Covered, State
+from generator.models.coverage import ModuleCoverage, State
 from generator.models.need import Need
 from generator.models.page import coverage_html, coverage_page
-from generator.models.survey import Surveyed, survey
+from generator.models.survey import ModelSurvey, survey
 
 NOTHING = Discovered((), (), ())
 
 
-def entry(module: str, state: State, name: str = "d", note: str = "") -> Covered:
-    return Covered(Need(module, "gemm", name), state, note)
+def entry(module: str, state: State, name: str = "d", note: str = "") -> ModuleCoverage:
+    return ModuleCoverage(Need(module, "gemm", name), state, note)
 
 
 MODELS = {
-    "one": Surveyed(
+    "one": ModelSurvey(
         {
             "tp 1": [
                 entry("norm", State.KERNEL, "rmsnorm_h8", "flashinfer"),
@@ -35,10 +35,12 @@ MODELS = {
         },
         {"tp 4": "one: 6 heads, which --tp 4 does not divide."},
     ),
-    "two": Surveyed(
+    "two": ModelSurvey(
         {"tp 1": [entry("norm", State.LAYER, "rmsnorm_h9")]}, unplaced=["a tower"]
     ),
-    "three": Surveyed(refused={"tp 1": "three: unknown.", "tp 8": "three: unknown."}),
+    "three": ModelSurvey(
+        refused={"tp 1": "three: unknown.", "tp 8": "three: unknown."}
+    ),
 }
 
 
@@ -82,7 +84,7 @@ def test_a_definition_has_a_mark_in_each_column_that_needs_it():
 
 
 def test_what_configs_and_files_say_is_no_markup():
-    surveyed = Surveyed({"tp 1": [entry('"</script>', State.MISSING, "<d>", "<n>")]})
+    surveyed = ModelSurvey({"tp 1": [entry('"</script>', State.MISSING, "<d>", "<n>")]})
     html = coverage_html({"<m>": surveyed})
     assert not re.search(r"<[mdn]>", html)
     assert rows(html) == {"<m>": [('"</script>', "<d>", "m    ")]}

@@ -11,7 +11,7 @@ import pytest
 
 from generator.dataset.paths import discover_definitions
 from generator.models.config import Config, config_of, load, read_config
-from generator.models.coverage import Covered, State, coverage
+from generator.models.coverage import ModuleCoverage, State, coverage
 from generator.models.modules import needs, unplaced
 from generator.models.parallel import Deployment
 from generator.problems import Failure
@@ -57,7 +57,7 @@ def named(config: Config, **options: Any) -> dict[str, set[str]]:
     return found
 
 
-def covered(config: Config, **options: Any) -> list[Covered]:
+def covered(config: Config, **options: Any) -> list[ModuleCoverage]:
     found = discover_definitions(ROOT)
     return coverage(config, Deployment(**options), ROOT, found, {})
 

@@ -33,7 +33,7 @@ def mutant(first_line: str, imports: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def job() -> Iterator[AuditJob]:
-    """Return the bench of a norm; a forked child can't use its parent's threads."""
+    """Return the runner of a norm; a forked child can't use its parent's threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield prepare(definition_of("rmsnorm_h128"), None, None)
@@ -171,9 +171,9 @@ def test_one_that_takes_all_memory_is_caught(job, line):
     ],
 )
 def test_one_that_returns_something_else_is_caught(job, value, why):
-    bench = job.bench
-    first = min(bench.stands, key=lambda stand: stand.case.axes["batch_size"])
-    for stand in bench.stands:
+    runner = job.runner
+    first = min(runner.prepared_cases, key=lambda stand: stand.case.axes["batch_size"])
+    for stand in runner.prepared_cases:
         stand.catches = 10**6 if stand is first else 0
     result = of_one(job, mutant(f"return {value}"))
     assert (result.status, result.why, result.case) == (CAUGHT, why, "one-row")
@@ -216,12 +216,14 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
         asked.append(given)
         return right(*given)
 
-    right = job.bench.stands[0].oracle
-    stands = [replace(stand, oracle=counting) for stand in job.bench.stands[:1]]
-    bench = replace(job.bench, stands=stands)
-    assert bench.judge(partial(load_run, mutant("pass"))) is None
+    right = job.runner.prepared_cases[0].oracle
+    prepared = [
+        replace(stand, oracle=counting) for stand in job.runner.prepared_cases[:1]
+    ]
+    runner = replace(job.runner, prepared_cases=prepared)
+    assert runner.judge(partial(load_run, mutant("pass"))) is None
     assert not asked
-    bad = bench.judge(partial(load_run, RIGHT.replace("* weight.float()", "")))
+    bad = runner.judge(partial(load_run, RIGHT.replace("* weight.float()", "")))
     assert bad is not None
     assert (bad.test, len(asked)) == ("test_matches_oracle", 1)
 
@@ -233,10 +235,10 @@ def test_one_with_the_reference_s_bits_is_called_once_a_case(job):
         right = load_run(RIGHT)
         return update_wrapper(lambda *given: calls.append(1) or right(*given), right)
 
-    assert job.bench.judge(load, repeats=False) is None
-    assert len(calls) == len(job.bench.stands)
-    assert job.bench.judge(load) is None
-    assert len(calls) == 3 * len(job.bench.stands)
+    assert job.runner.judge(load, repeats=False) is None
+    assert len(calls) == len(job.runner.prepared_cases)
+    assert job.runner.judge(load) is None
+    assert len(calls) == 3 * len(job.runner.prepared_cases)
 
 
 def test_one_that_forks_at_every_call_is_judged_once(job, tmp_path):

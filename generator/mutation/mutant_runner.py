@@ -94,7 +94,7 @@ class PreparedCase:
 
 
 @dataclass
-class Bench:
+class MutantRunner:
     """A definition's tests and cases, those that catch most per second first.
 
     `left_out` are the tests that the unchanged reference fails, with the reason. Where
@@ -103,7 +103,7 @@ class Bench:
 
     subject: Subject
     recordings: Path | None
-    stands: list[PreparedCase] = field(default_factory=list)
+    prepared_cases: list[PreparedCase] = field(default_factory=list)
     left_out: list[Catch] = field(default_factory=list)
     seconds: float = 0.0
     is_brief: bool = False
@@ -116,14 +116,14 @@ class Bench:
         dataset: Path | None = None,
         *,
         limits: bool = False,
-    ) -> Bench:
+    ) -> MutantRunner:
         """Make the inputs of all cases of the default sizes that fit the memory.
 
         So are those of the dataset's workloads that a CPU is asked for by default, of
         the cases with factors far from the usual, and with `limits` of all that cross
         limits.
         """
-        bench = cls(subject, recordings, is_brief=limits)
+        runner = cls(subject, recordings, is_brief=limits)
         definition, cases = subject.definition, subject.cases()
         cases += [c for c in subject.cases((LIMITS,)) if limits or c.moved]
         for workload in Workloads(dataset, "fit").of(subject):
@@ -149,16 +149,16 @@ class Bench:
                 if recordings is None:
                     inputs = {n: fresh(value, _CPU) for n, value in inputs.items()}
                 is_recorded = case.name in recorded
-                bench.stands.append(
+                runner.prepared_cases.append(
                     PreparedCase(case, inputs, is_recorded, subject.op.oracle)
                 )
-        bench._keep_answers()
-        return bench
+        runner._keep_answers()
+        return runner
 
     def prove(self, run: Run) -> None:
         """Run the unchanged reference; leave out the tests that it fails."""
         start = time.process_time()
-        for stand in self.stands:
+        for stand in self.prepared_cases:
             begun = time.process_time()
             trial = self._trial(stand, guarded(run))
             with sorted_once(), widened_by_table():
@@ -176,7 +176,9 @@ class Bench:
     def longest(self) -> float:
         """Return the CPU time limit of a mutant in seconds."""
         tests = len(FIRST) + len(LATER)
-        return tests * (_FLOOR * (len(self.stands) + 1) + _FACTOR * self.seconds)
+        return tests * (
+            _FLOOR * (len(self.prepared_cases) + 1) + _FACTOR * self.seconds
+        )
 
     def judge(self, load: Load, *, repeats: bool = True) -> Catch | None:
         """Return the first test that catches a mutant, None if all pass.
@@ -199,9 +201,13 @@ class Bench:
             return self._first_catch(run, repeats)
 
     def _first_catch(self, run: Run, repeats: bool) -> Catch | None:
-        self.stands.sort(key=lambda stand: -stand.catches / (stand.seconds + 1e-3))
+        self.prepared_cases.sort(
+            key=lambda stand: -stand.catches / (stand.seconds + 1e-3)
+        )
         # the later tests reuse the calls of the first ones
-        trials = [(stand, self._trial(stand, guarded(run))) for stand in self.stands]
+        trials = [
+            (stand, self._trial(stand, guarded(run))) for stand in self.prepared_cases
+        ]
         left_out = {(catch.test, catch.case) for catch in self.left_out}
         of_results = _OF_RESULTS if repeats else {*_OF_RESULTS, _REPEATING}
         for names in (FIRST, LATER):
@@ -277,7 +283,7 @@ class Bench:
         is_alone = self.subject.op.answers_alone
         if oracle is None or (self.subject.unresolved is not None and not is_alone):
             return
-        for stand in tuple(self.stands):
+        for stand in tuple(self.prepared_cases):
             trial = sampled(self._trial(stand, _nothing))
             try:
                 answer = oracle(trial.definition, trial.lazy_inputs())
@@ -285,7 +291,7 @@ class Bench:
                 if stand.case.size != WORKLOAD:
                     raise
                 # on shorter axes its file's numbers of tokens may lie beyond them
-                self.stands.remove(stand)
+                self.prepared_cases.remove(stand)
                 continue
             stand.oracle, stand.has_answer = partial(_answered, answer), True
 

@@ -1,4 +1,4 @@
-"""An audit's bench has workloads and far scales beside the op's usual cases."""
+"""An audit's runner has workloads and far scales beside the op's usual cases."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def test_a_reference_that_is_wrong_at_a_workload_fails_its_audit(tmp_path: Path)
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"definition": NAME, "workload": body}) + "\n")
     (definition,) = load_definitions(root).definitions
-    (left_out,) = prepare(definition, None, None, root).bench.left_out
+    (left_out,) = prepare(definition, None, None, root).runner.left_out
     assert (left_out.test, left_out.case) == ("test_matches_oracle", "workload one")
-    assert not prepare(definition, None, None).bench.left_out
+    assert not prepare(definition, None, None).runner.left_out
 
 
 def test_a_scale_that_float16_lacks_is_asked_without_limits(tmp_path: Path):
@@ -35,7 +35,7 @@ def test_a_scale_that_float16_lacks_is_asked_without_limits(tmp_path: Path):
     root = write_dataset(tmp_path, [resized_json(name, name, num_kv_heads=2)])
     (definition,) = load_definitions(root).definitions
     job = prepare(definition, None, None)
-    names = {stand.case.name for stand in job.bench.stands}
+    names = {stand.case.name for stand in job.runner.prepared_cases}
     assert {"factors-up", "factors-down"} <= names
     assert "past-limits" not in names
     (place,) = (
