@@ -49,6 +49,10 @@ _FAST = (
     "for each 32 of K, 2^-13 each, 1.6e-2 for a K of 4096, and half of it on average; "
     "both sides round once"
 )
+_TWO = (
+    "a sum of two products of up to 8 keeps 14 bits: 8·2^-14; both sides round once, to "
+    "neighbours at most"
+)
 _INTEGERS = (
     "sums of int8 are exact; two or three products in float32, and both sides round "
     "once, to neighbours at most: 2^-7"
@@ -56,6 +60,8 @@ _INTEGERS = (
 
 
 _FP8, _INT8 = "triton-float8", "triton-int8"
+# a case in which no kernel loses what its sums have: what is rounded before the scale shows
+_FEW = "two-products"
 
 
 def _by_terms(definition: Definition, case: Case) -> float:
@@ -65,6 +71,10 @@ def _by_terms(definition: Definition, case: Case) -> float:
 
 TOLERANCES = (
     Override("out", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
+    *(
+        Override("out", Tolerance(8e-3, 7e-4, 5e-6), _TWO, source=source, case=_FEW)
+        for source in ("pytorch", f"sglang/{_FP8}")
+    ),
     Override("out", Tolerance(8e-3, 4e-3, 5e-6), _PROMOTED, source="pytorch"),
     Override("out", Tolerance(8e-3, 1e-6, 1e-5), _INTEGERS, source=f"sglang/{_INT8}"),
     Override(
@@ -97,7 +107,7 @@ def cases(definition: Definition) -> list[Case]:
         rows,
         Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
         Case("largest-codes", "small", {"M": 2}, {"largest": True}),
-        Case("two-products", "small", {"M": 2}, {"products": 2}),
+        Case(_FEW, "small", {"M": 2}, {"products": 2}),
         Case("rows", "medium", {"M": 65}),
         past_limits("M", 8_219),
         *far_apart(rows, "x_scale", against=("weight_scale",)),
@@ -290,10 +300,11 @@ class GemmW8a8Tests(
 # Tolerances: the first row that applies counts; an atol* grows with the values of a case.
 # Reasons, each derived with its bound:
 # (1) float32 sums of elements of about 1, rounded once.
-# (2) Hopper's tensor cores keep 14 bits of a sum of 32 products of float8, and kernels
+# (2) a sum of two products of up to 8 keeps 14 bits.
+# (3) Hopper's tensor cores keep 14 bits of a sum of 32 products of float8, and kernels
 # without fast accumulation add four of these in float32.
-# (3) sums of int8 are exact.
-# (4) Triton leaves sums of float8 in the tensor core, which keeps 14 bits.
+# (4) sums of int8 are exact.
+# (5) Triton leaves sums of float8 in the tensor core, which keeps 14 bits.
 
 
 # model:llama-3.1-8b, quantization:int8
@@ -343,12 +354,13 @@ class TestInt8MmN6144K4096(Int8MmBase):
 # feature. The scales multiply sums, in float32; rounded to bfloat16 at the end.
 # quantization:float8_e4m3fn
 # Tolerances:
-#   output  source                rtol   atol    NMSE    reason
-#   out     oracle                0.004  0.0002  5e-06   (1)
-#   out     pytorch               0.008  0.004   5e-06   (2)
-#   out     sglang/triton-int8    0.008  1e-06   1e-05   (3)
-#   out     sglang/triton-float8  0.016  0.02*   0.0001  (4)
-#   out     sglang                0.01   0.008   2e-05   default
+#   output  source                                         rtol   atol    NMSE    reason
+#   out     oracle                                         0.004  0.0002  5e-06   (1)
+#   out     pytorch, sglang/triton-float8 in two-products  0.008  0.0007  5e-06   (2)
+#   out     pytorch                                        0.008  0.004   5e-06   (3)
+#   out     sglang/triton-int8                             0.008  1e-06   1e-05   (4)
+#   out     sglang/triton-float8                           0.016  0.02*   0.0001  (5)
+#   out     sglang                                         0.01   0.008   2e-05   default
 def reference_w8a8_fp8():
     import torch
 

@@ -31,6 +31,10 @@ _FAST = (
     "for each 32 of K, 2^-13 each, 1.6e-2 for a K of 4096, and half of it on average; "
     "both sides round once"
 )
+_TWO = (
+    "a sum of two products of up to 8 keeps 14 bits: 8·2^-14; both sides round once, to "
+    "neighbours at most"
+)
 _INTEGERS = (
     "sums of int8 are exact; two or three products in float32, and both sides round "
     "once, to neighbours at most: 2^-7"
@@ -38,6 +42,8 @@ _INTEGERS = (
 
 
 _FP8, _INT8 = "triton-float8", "triton-int8"
+# a case in which no kernel loses what its sums have: what is rounded before the scale shows
+_FEW = "two-products"
 
 
 def _by_terms(definition: Definition, case: Case) -> float:
@@ -47,6 +53,10 @@ def _by_terms(definition: Definition, case: Case) -> float:
 
 TOLERANCES = (
     Override("out", Tolerance(4e-3, 2e-4, 5e-6), _ONCE, source="oracle"),
+    *(
+        Override("out", Tolerance(8e-3, 7e-4, 5e-6), _TWO, source=source, case=_FEW)
+        for source in ("pytorch", f"sglang/{_FP8}")
+    ),
     Override("out", Tolerance(8e-3, 4e-3, 5e-6), _PROMOTED, source="pytorch"),
     Override("out", Tolerance(8e-3, 1e-6, 1e-5), _INTEGERS, source=f"sglang/{_INT8}"),
     Override(
@@ -79,7 +89,7 @@ def cases(definition: Definition) -> list[Case]:
         rows,
         Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
         Case("largest-codes", "small", {"M": 2}, {"largest": True}),
-        Case("two-products", "small", {"M": 2}, {"products": 2}),
+        Case(_FEW, "small", {"M": 2}, {"products": 2}),
         Case("rows", "medium", {"M": 65}),
         past_limits("M", 8_219),
         *far_apart(rows, "x_scale", against=("weight_scale",)),

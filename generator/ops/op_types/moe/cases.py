@@ -47,6 +47,8 @@ def few_cases(definition: Definition) -> list[Case]:
         _case(definition, "end-experts", "small", 2, offset=far, ends=True),
     ]
     usual += _rounded_scales(definition, far)
+    if method == moe_routing.ROUTED:
+        usual.append(_case(definition, "odd-weights", "small", 4, odd=True))
     if far:
         return usual + elsewhere
     if alone:
@@ -128,16 +130,17 @@ def _case(
     unusual: bool = False,
     rivals: bool = False,
     below: bool = False,
+    odd: bool = False,
 ) -> Case:
     """Return a case whose weights have at most `_ELEMENTS` elements in use.
 
     `offset` is the first local expert; with `away` no local expert is selected. With
     `saturated` the largest logits are about 24. With `ends` the first and the last local expert are
-    selected. With `uneven` no two tokens have the same weights. With `rivals` bits of
-    logits decide that bfloat16 does not have. With `unusual` the
-    scaling factor is not the model's, and the bias makes all scores negative. float8
-    scales have 4 significant bits in small cases, which are recorded, and 24 in others;
-    with `below` they are below midpoints of bfloat16.
+    selected. With `odd` packed weights end in a bit of 1. With `uneven` no two tokens have
+    the same weights. With `rivals` bits of logits decide that bfloat16 does not have. With
+    `unusual` the scaling factor is not the model's, and the bias makes all scores negative.
+    float8 scales have 4 significant bits in small cases, which are recorded, and 24 in
+    others; with `below` they are below midpoints of bfloat16.
     """
     experts, local = moe_routing.experts_of(definition)
     top_k = definition.constants["top_k"]
@@ -155,6 +158,8 @@ def _case(
         params |= {"local": min(local, max(here, 2)), "ends": True}
     if uneven:
         params["uneven"] = True
+    if odd:
+        params["odd"] = True
     if rivals:
         params["rivals"] = True
     if below:

@@ -99,7 +99,8 @@ def routing_inputs(
     ends = end_experts(definition, case)
     own, uneven = stream.child("routing"), "uneven" in case.params
     if method == routing.ROUTED:
-        ids = routing.packed_choices(own, tokens, top_k, hot, ends, uneven)
+        odd = "odd" in case.params
+        ids = routing.packed_choices(own, tokens, top_k, hot, ends, uneven, odd)
         return {"topk_ids": ids}
     if method == routing.DEEPSEEK:
         raised = ends or hot[: case.params["local"]]

@@ -208,6 +208,7 @@ def _of_packed(definition: Definition) -> list[DomainMutant]:
         "weights read as float16": packed(
             lambda e, w: (e, w.bfloat16().view(torch.float16).float())
         ),
+        "last bit of each weight lost": lambda i: {"topk_ids": i["topk_ids"] & ~1},
         "the next expert": packed(lambda e, w: ((e + 1) % experts, w)),
         "last expert of each token left out": packed(_without_last),
     }

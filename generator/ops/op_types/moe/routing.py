@@ -252,12 +252,13 @@ def packed_choices(
     hot: list[int],
     first: Sequence[int] = (),
     uneven: bool = False,
+    odd: bool = False,
 ) -> torch.Tensor:
     """Return packed ids of `top_k` distinct `hot` experts: int32 [tokens, top_k].
 
     Experts of `first` precede others, and take turns to lead. A token's weights differ,
     add up to about 1, and are multiples of 1 / (16 · top_k); with `uneven` they use all
-    bits of a bfloat16.
+    bits of a bfloat16, with `odd` their last bit alone behind a power of two: 0.8 % of them.
     """
     rows = []
     for token in range(tokens):
@@ -267,5 +268,6 @@ def packed_choices(
         # 1/2 to 3/2 of an equal share
         whole = 4096 if uneven else 16
         shares = own.child("weights").integers(whole // 2, whole * 3 // 2, top_k)
-        rows.append(pack(experts, torch.tensor(shares).float() / whole / top_k))
+        ids = pack(experts, torch.tensor(shares).float() / whole / top_k)
+        rows.append(ids & ~0x7F | 1 if odd else ids)
     return torch.stack(rows)
