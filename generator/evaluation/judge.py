@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ import torch
 
 from generator.evaluation.arena import Layout, Slices
 from generator.evaluation.failures import Failures, unwritten
+from generator.evaluation.left_out import left_out
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.related import claims_of
 from generator.evaluation.room import compare_with_room
@@ -42,7 +43,7 @@ from generator.evaluation.verdict import (
 from generator.problems.messages import one_line
 from generator.running.described import described
 from kernel_judge.checks.pairs import ORACLE
-from kernel_judge.comparison.compare import ERROR, Comparison
+from kernel_judge.comparison.compare import ERROR, FAILED, Comparison
 from kernel_judge.comparison.policy import Question
 from kernel_judge.comparison.tolerance import looser
 from kernel_judge.inputs.trial import same_bits
@@ -296,6 +297,8 @@ class Judge:
             # zeros would pass the kernels' absolute tolerance
             strict = subject.tolerance(output, ORACLE, case)
             found = compare_with_room(actual, expected, strict, self.device)
+        elif found.passed and (where := left_out(actual, expected, tolerance)):
+            found = replace(found, verdict=FAILED, findings=(where,))
         return found
 
     def _explain(
