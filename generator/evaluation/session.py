@@ -211,10 +211,16 @@ class Session:
         return self.ask({"state": True})
 
     def ask(
-        self, frame: Mapping[str, Any], files: Sequence[int] = ()
+        self,
+        frame: Mapping[str, Any],
+        files: Sequence[int] = (),
+        *,
+        builds: bool = False,
     ) -> dict[str, Any]:
-        """Return the answer to a frame, which takes no longer than a call."""
-        return self._ask(frame, self._allowed.call_seconds, files)
+        """Return the answer to a frame, which takes no longer than a call, or a build."""
+        allowed = self._allowed
+        seconds = allowed.build_seconds if builds else allowed.call_seconds
+        return self._ask(frame, seconds, files)
 
     def input(self, slot: int, layout: Layout, number: int) -> torch.Tensor:
         """Return an input as the last call left it."""

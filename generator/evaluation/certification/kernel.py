@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
 from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.trial import as_tuple, same_bits
+from kernel_judge.skipping import Skip
 
 _FOLDER = Path(__file__).parents[1]
 # last: what the sandbox shows in one folder must not hide a package
@@ -38,9 +40,26 @@ class KernelProcess(BuiltSolution):
 
     def _build(self, how: Mapping[str, Any]) -> dict[str, Any]:
         calls = kernels(how["root"], how["file"], [how["provider"]], self._device)
-        file = DatasetFile(**how["file"])
-        self._call = adapted(Path(how["root"]), file, calls[how["kernel"]])
+        file, root = DatasetFile(**how["file"]), Path(how["root"])
+        call = calls[how["kernel"]]
+        compiled(root, file, call, torch.device(self._device))
+        self._call = adapted(root, file, call)
         return {"built": True}
+
+
+def compiled(
+    root: Path, file: DatasetFile, call: Callable[..., Any], device: torch.device
+) -> None:
+    """Call a kernel once with a small case, as long as a build may take: it may compile.
+
+    What it raises is said of the calls that are judged.
+    """
+    definition, _ = load_file(root, file)
+    assert definition is not None
+    subject = subject_of(definition)
+    for case in subject.cases(("small",))[:1]:
+        with suppress(Exception, Skip):
+            call(*subject.trial(case, device).fresh_inputs().values())
 
 
 def adapted(

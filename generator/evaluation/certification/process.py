@@ -71,7 +71,7 @@ class OwnKeeper(Keeper):
 
 
 def kernel_session(how: Mapping[str, Any], device: str, allowed: Allowed) -> Session:
-    """Return a session with a kernel's process, which has imported it.
+    """Return a session with a kernel's process, which has imported and compiled it.
 
     `how` has `root`, `file`, `provider` and `kernel`. Raises Refused.
     """
@@ -89,8 +89,8 @@ def kernel_session(how: Mapping[str, Any], device: str, allowed: Allowed) -> Ses
     keeper = OwnKeeper(process)
     try:
         session = Session(asks, keeper, device, allowed, lambda: None)
-        # an import may compile
-        session.ask({"build": dict(how)})
+        # an import may compile, and so may the first call
+        session.ask({"build": dict(how)}, builds=True)
     except BaseException:
         asks.close()
         keeper.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from generator.evaluation.certification.process import kernel_session
 from generator.evaluation.conditions.ask import ask
 from generator.evaluation.conditions.asking import Asking, ConditionSkipped, is_small
 from generator.evaluation.conditions.condition import SKIPPED, Condition
-from generator.evaluation.rounds import EvaluationRounds, rounds_of
+from generator.evaluation.rounds import EvaluationRounds, Round, rounds_of
 from generator.evaluation.sanitizing.tool import plain, sanitized
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu
@@ -33,6 +33,7 @@ from generator.rules.subjects import subject_of
 from generator.running.provider_versions import version
 from kernel_judge.checks.available import source_name
 from kernel_judge.definition import Backend
+from kernel_judge.inputs.trial import Trial
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
@@ -73,7 +74,8 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
         judges = partial(KernelJudge, lacks=backend.lacks, kernel=kernel)
         asking = Asking(session, *about, judges=judges, has_gpu_alone=alone)
-        found[kernel] = _conditions(asking, task["conditions"])
+        checks = asked.subject.kernels[provider].check_inputs
+        found[kernel] = _conditions(asking, checks, task["conditions"])
         for tool in task["sanitizers"]:
             link.at(f"{kernel}, {tool}", within=3600.0)
             watched = sanitized(asking, tool, how, plain(_WATCHED))
@@ -99,11 +101,13 @@ def callable_kernels(
     ]
 
 
-def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
+def _conditions(
+    asking: Asking, checks: Callable[[Trial], None] | None, names: list[str]
+) -> dict[str, Any]:
     """Return the verdicts of a kernel whose ordinary calls are right."""
     try:
         with closing(_Sessions(asking)):
-            asking.asked = _taken(asking)
+            asking.asked = _taken(_checked(asking.asked, checks), asking)
             found = {name: _without_place(ask(asking, name)) for name in names}
             return {"conditions": {name: one.as_dict() for name, one in found.items()}}
     except ConditionSkipped as skipped:
@@ -112,14 +116,34 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
         return _all(names, f"an ordinary call is not right: {refused}")
 
 
-def _taken(asking: Asking) -> EvaluationRounds:
+def _checked(
+    asked: EvaluationRounds, checks: Callable[[Trial], None] | None
+) -> EvaluationRounds:
+    """Return what is asked without inputs of which the kernel reads outside, say.
+
+    `checks` is the kernel's `check_inputs`, which tests ask before they call it.
+    """
+
+    def takes(one: Round) -> bool:
+        with suppress(Skip):
+            if checks is not None:
+                checks(one.trial)
+            return True
+        return False
+
+    rounds = [(name, rounds) for name, rounds in asked.rounds if takes(rounds[0])]
+    relations = [(relation, one) for relation, one in asked.relations if takes(one)]
+    return replace(asked, rounds=rounds, relations=relations)
+
+
+def _taken(asked: EvaluationRounds, asking: Asking) -> EvaluationRounds:
     """Call a kernel with each small case once; return what is asked without some.
 
     An adapter says that its kernel does not take them: more queries than keys, for one.
     Raises Refused for a wrong answer.
     """
     taken = []
-    for name, rounds in asking.asked.rounds:
+    for name, rounds in asked.rounds:
         try:
             if is_small(rounds[0], asking.device):
                 asking.called(rounds[0])
@@ -128,7 +152,7 @@ def _taken(asking: Asking) -> EvaluationRounds:
                 continue
             raise
         taken.append((name, rounds))
-    return replace(asking.asked, rounds=taken)
+    return replace(asked, rounds=taken)
 
 
 def _without_place(condition: Condition) -> Condition:

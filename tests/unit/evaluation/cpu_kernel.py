@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -38,8 +39,15 @@ def kernels(root: str, file: Any, providers: list[str], device: str) -> dict[str
     def fails(a: Any, b: Any) -> Any:
         raise RuntimeError("no kernel image")
 
+    def compiles(a: Any, b: Any) -> Any:
+        if not built:
+            built.append(True)
+            time.sleep(3.3)
+        return right(a, b)
+
+    built: list[bool] = []
     named = {"right": right, "by batch": by_batch, "wrong": wrong, "fails": fails}
-    named["of few rows"] = of_few_rows
+    named |= {"of few rows": of_few_rows, "compiles": compiles}
     named["breaks the graph"] = lambda a, b: (
         torch._dynamo.graph_break(),  # type: ignore[no-untyped-call]
         right(a, b),

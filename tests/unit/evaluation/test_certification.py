@@ -38,7 +38,7 @@ from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
 from kernel_judge.definition import Backend
 from kernel_judge.inputs.trial import as_tuple, same_bits
-from tests.builders import ROOT, resized_json, write_dataset
+from tests.builders import ROOT, loaded, resized_json, write_dataset
 
 GEMM = "gemm_n128_k128"
 
@@ -60,6 +60,7 @@ def asked(
     monkeypatch,
     name: str,
     sanitizers: tuple[str, ...] = (),
+    timeout: float = 60.0,
 ) -> dict[str, Any]:
     (file,) = discover_definitions(root).files
     monkeypatch.setattr(process, "_MODULE", "tests.unit.evaluation.cpu_kernel")
@@ -76,7 +77,7 @@ def asked(
             "conditions": conditions,
             "sanitizers": sanitizers,
             "soak": 2.0,
-            "timeout": 60.0,
+            "timeout": timeout,
             "secret": 4,
         },
         Quiet(),
@@ -100,6 +101,12 @@ def test_kernel_is_asked_in_a_process(root, monkeypatch, kernel, verdicts):
     assert {name: one["verdict"] for name, one in found.items()} == verdicts
     if kernel == "fails":
         assert "no kernel image" in found["strided"]["reason"]
+
+
+def test_first_call_may_take_as_long_as_a_build(root, monkeypatch):
+    # 3.3 s
+    found = asked(root, ["strided"], monkeypatch, "compiles", timeout=3.0)
+    assert found["conditions"]["strided"]["verdict"] == "holds", found
 
 
 def test_tools_of_compute_sanitizer_are_conditions(root, monkeypatch):
@@ -183,6 +190,20 @@ def test_input_that_holds_no_output_is_as_it_was():
         (returned,) = as_tuple(run(*given))
         assert (returned == 2.0).all()
         assert all((value == 1.0).all() for value in given)
+
+
+def test_kernel_is_not_asked_for_tokens_of_which_it_reads_outside():
+    definition = loaded("lora_expand_r16_n1024")
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 3)
+    checks = asked.subject.kernels["sglang"].check_inputs
+    taken = task._checked(asked, checks)
+    left_out = {n for n, _ in asked.rounds} - {n for n, _ in taken.rounds}
+    assert {"some-without", "slots-outside"} <= left_out
+    assert len(taken.rounds) > 5
+    for one in [r for _, (r, *_) in taken.rounds] + [r for _, r in taken.relations]:
+        slots = one.inputs["slots"]
+        assert bool(((slots >= 0) & (slots < len(one.inputs["weights"]))).all())
+    assert task._checked(asked, None) == asked
 
 
 def test_view_of_one_row_is_copied_as_copies_of_several_are():
