@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _RESULTS_BYTES = 256 << 20
 _NOT_RUN = "solutions run in a sandbox only"
+# memory that a process loses bit by bit is the machine's again after so many
+_TASKS_OF_A_PROCESS = 64
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,8 @@ def review(
 class Evaluator:
     """Evaluate solutions, one run after the other, in processes that stay between them.
 
-    `close` ends these. `executor` is one of another kind.
+    They keep a sandbox with torch for the next solution, and a GPU's context. `close` ends
+    these. `executor` is one of another kind.
     """
 
     jobs: int = 1
@@ -274,7 +277,8 @@ class Evaluator:
         assert executor is not None
         files = dataset.files
         about = (files, dataset.root, asks, executor, self.jobs, progress)
-        return evaluate(solutions, *about)
+        per_worker = 1 if self.executor else _TASKS_OF_A_PROCESS
+        return evaluate(solutions, *about, per_worker=per_worker)
 
     def cancel(self) -> None:
         """End the run under way in another thread, which raises Cancelled there."""

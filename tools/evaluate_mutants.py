@@ -180,7 +180,7 @@ def measured(
         )
 
     counts, lines = Counter[str](), []
-    for number, outcome in Forks(jobs, _SECONDS).run(work, len(places)):
+    for number, outcome in Forks(jobs, _SECONDS).run(work, range(len(places))):
         result = job.planned[places[number]].result
         kind = "domain" if result.kind == DOMAIN else "generic"
         # one that hangs or dies is refused; what the judge raises is its own defect

@@ -73,7 +73,9 @@ def fates(
         return _compared(kernel, mutant, known[kernel["definition"]], device)
 
     found = {}
-    for number, outcome in Forks(jobs, _SECONDS, per_fork=1).run(work, len(pairs)):
+    for number, outcome in Forks(jobs, _SECONDS, per_fork=1).run(
+        work, range(len(pairs))
+    ):
         made = Fate(*outcome.value) if outcome.status == DONE else None
         why = f"{outcome.status}: {outcome.why}"
         found[pairs[number][1]["name"]] = made or Fate(UNKNOWN, 0, why)

@@ -48,8 +48,8 @@ class _Lost(Exception):
 class Confinement:
     """A sandbox whose first process has imported torch; each solution has its own.
 
-    Namespaces, files and the user of a solution are made for it and go with it. Where
-    the sandbox is lost, the next session starts another. `alive` is called before each
+    Namespaces, files and the user of a solution are made for it and go with it, one at a
+    time. Where the sandbox is lost, the next session starts another. `alive` is called before each
     question. Raises CannotRun where nothing can be confined here.
     """
 
@@ -64,32 +64,52 @@ class Confinement:
         self._hidden = [*PROJECT, *hidden]
         self._limits = _limits(device, allowed)
         self._channel: socket.socket | None = None
+        self._is_ready = False
+        self._begun: tuple[Keeper, socket.socket] | None = None
         self._outcome: CommandOutcome | None = None
 
-    def open(self) -> Session:
-        """Return a session in which nothing is built yet. Raises CannotRun, Refused."""
-        if self._channel is not None:
-            # the last solution may have ended the sandbox after its verdict
-            with suppress(_Lost):
-                return self._opened()
-        self._start()
-        try:
-            return self._opened()
-        except _Lost as lost:
-            raise CannotRun(str(lost)) from lost
+    def prepare(self) -> None:
+        """Begin what `open` waits for: the sandbox, and the processes of a session.
 
-    def _opened(self) -> Session:
-        assert self._channel is not None
+        Raises CannotRun where nothing can be confined here.
+        """
+        if self._begun is not None:
+            return
+        if self._channel is None:
+            self._start()
         (keeps, kept), (asks, asked) = pair(), pair()
         how = {
             "bytes": self._limits.disk_bytes,
             "entries": _ENTRIES,
             "filter": call_filter(devices=self._device == "cuda").hex(),
         }
-        keeper = Keeper(keeps, self._why_lost)
+        self._begun = Keeper(keeps, self._why_lost), asks
+        assert self._channel is not None
+        # where the last solution ended the sandbox after its verdict, `open` will see it
+        with kept, asked, suppress(OSError):
+            send(self._channel, how, [kept.fileno(), asked.fileno()])
+
+    def open(self) -> Session:
+        """Return a session in which nothing is built yet. Raises CannotRun, Refused."""
         try:
-            with kept, asked:
-                send(self._channel, how, [kept.fileno(), asked.fileno()])
+            return self._opened()
+        except _Lost:
+            # as where the last solution ended the sandbox: another one
+            pass
+        try:
+            return self._opened()
+        except _Lost as lost:
+            raise CannotRun(str(lost)) from lost
+
+    def _opened(self) -> Session:
+        self.prepare()
+        assert self._begun is not None
+        assert self._channel is not None
+        (keeper, asks), self._begun = self._begun, None
+        try:
+            if not self._is_ready:
+                received(self._channel, _START_SECONDS)
+                self._is_ready = True
             answer, _ = received(self._channel, _START_SECONDS)
             failed = answer["failed"] or keeper.begin()
         except (OSError, EOFError, Garbled) as error:
@@ -103,6 +123,10 @@ class Confinement:
 
     def close(self) -> None:
         """End the sandbox and all that is in it."""
+        if self._begun is not None:
+            (keeper, asks), self._begun = self._begun, None
+            keeper.close()
+            asks.close()
         if self._channel is None:
             return
         self._channel.close()
@@ -145,12 +169,7 @@ class Confinement:
 
         self._thread = threading.Thread(target=confine, daemon=True)
         self._thread.start()
-        self._channel = here
-        try:
-            received(here, _START_SECONDS)
-        except (OSError, EOFError, Garbled) as error:
-            self.close()
-            raise CannotRun(self._why(error)) from error
+        self._channel, self._is_ready = here, False
 
     def _why(self, error: Exception) -> str:
         outcome = self._outcome

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,10 +66,14 @@ def evaluate(
     executor: LocalExecutor | RayExecutor,
     jobs: int,
     progress: Callable[[SolutionVerdict], None] = lambda verdict: None,
+    *,
+    per_worker: int = 1,
 ) -> list[SolutionVerdict]:
     """Return the verdicts on solutions, in their order; `progress` gets each as it comes.
 
-    What was rejected when it was read has the verdict INVALID.
+    What was rejected when it was read has the verdict INVALID. A process runs `per_worker`
+    tasks: those after the first find torch, CUDA and a sandbox ready, in later calls too
+    where the executor's processes stay.
     """
     by_name = {file.name: file for file in definitions}
     found: dict[int, SolutionVerdict] = {}
@@ -93,12 +97,15 @@ def evaluate(
         tasks = [
             Task(
                 _WORK,
-                _arguments(file, [s for _, s in part], asks, secret),
+                _arguments(file, [s for _, s in part], asks, secret)
+                | {"is_last": per_worker == 1},
             )
             for file, part in parts
         ]
         again = []
-        for place, outcome in executor.run(tasks, folders, timeout=600.0):
+        for place, outcome in executor.run(
+            tasks, folders, timeout=600.0, per_worker=per_worker
+        ):
             file, asked = parts[place]
             verdicts = _verdicts(file, [s for _, s in asked], outcome)
             for (number, _), verdict in zip(asked, verdicts, strict=False):
@@ -115,7 +122,7 @@ def _arguments(
     solutions: Sequence[Solution],
     asks: EvaluationRequest,
     secret: int,
-) -> Mapping[str, object]:
+) -> dict[str, object]:
     wanted = ["cases"] if asks.workloads == "cases" else ["workloads"]
     if asks.workloads == "both":
         wanted = ["cases", "workloads"]

@@ -238,7 +238,7 @@ class Judge:
                 whose = whose_tolerance(one.subject, output, one.case)
                 by = "" if output in one.subject.op.policies else f"; bounds: {whose}'s"
                 findings.append(f"{output}: {'; '.join(result.findings)}{by}")
-                wrong[output] = (a, e, result)
+                wrong[output] = (a, _on_cpu(e), result)
         if findings:
             lengths = ", ".join(f"{k} {v}" for k, v in one.case.axes.items())
             never = unwritten(actual) if self.passes_outputs else ""
@@ -253,8 +253,9 @@ class Judge:
                 descriptions = [
                     described(n, axes.get(n), *of) for n, of in wrong.items()
                 ]
+                expected = map(_on_cpu, one.expected)
                 values = dict(
-                    zip(names, zip(actual, one.expected, strict=True), strict=True)
+                    zip(names, zip(actual, expected, strict=True), strict=True)
                 )
                 lies = (values, descriptions, one.case.axes)
                 self.failures.keep(name, one.inputs, refused, *lies)
@@ -287,7 +288,7 @@ class Judge:
             question = Question(
                 subject.definition, case, one.trial.inputs, self.asked_by(one)
             )
-            return policy.judge(actual, expected, question)
+            return policy.judge(actual, _on_cpu(expected), question)
         if not isinstance(expected, torch.Tensor):
             wanted = torch.tensor(expected, dtype=torch.float64)
             actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
@@ -353,6 +354,10 @@ class Judge:
         for name, value in zip(filled, found[count:], strict=True):
             inputs[name].copy_(value)
         return found[:count]
+
+
+def _on_cpu(value: Any) -> Any:
+    return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
 def _rank(verdict: CaseVerdict) -> tuple[int, float]:

@@ -7,6 +7,7 @@ once and asks every solution for it.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +28,7 @@ from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
 from generator.running.free_memory import shortage
-from generator.running.workload_case import workload_case
+from generator.running.workload_case import WorkloadCase, workload_case
 from generator.running.workloads import why_not_asked
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
@@ -94,14 +95,19 @@ class Round:
 
     @cached_property
     def expected(self) -> tuple[Any, ...]:
-        """Return what is expected, on the CPU, inputs to be filled after the outputs."""
+        """Return what is expected, inputs to be filled after the outputs.
+
+        What is kept is on the CPU; what is not stays where it was computed.
+        """
         if self.case.repeats:
-            return self._repeated()
-        if self.source == ORACLE:
+            found = where_room(self._repeated, self.device)
+        elif self.source == ORACLE:
             found = where_room(self._of_oracle, self.device)
         else:
             after = tuple(self.trial.after(name) for name in self.filled)
             found = self.trial.outputs + after
+        if not self._is_kept:
+            return found
         return tuple(v.cpu() if isinstance(v, torch.Tensor) else v for v in found)
 
     def _of_oracle(self, place: torch.device) -> tuple[Any, ...]:
@@ -111,18 +117,25 @@ class Round:
         inputs = {name: lazy(value, place) for name, value in trial.inputs.items()}
         return as_tuple(oracle(trial.definition, inputs))
 
-    def _repeated(self) -> tuple[Any, ...]:
+    def _repeated(self, place: torch.device) -> tuple[Any, ...]:
         """Return what is expected of slices that repeat, from that of the distinct ones."""
-        few = replace(self, case=shortened(self.case)).expected
+        few = [
+            v.to(place) if isinstance(v, torch.Tensor) else v
+            for v in replace(self, case=shortened(self.case)).expected
+        ]
         specs = self.subject.interface.output_specs
         names = [*specs, *self.filled]
         every = {**self.subject.interface.input_specs, **specs}
         found = repeated(dict(zip(names, few, strict=True)), every, self.case)
         return tuple(found.values())
 
+    @property
+    def _is_kept(self) -> bool:
+        return tensor_bytes(self.subject.definition, self.case) <= _KEPT_BYTES
+
     def drop(self) -> None:
         """Forget values that are too large to be kept for the next solution."""
-        if tensor_bytes(self.trial.definition, self.case) > _KEPT_BYTES:
+        if not self._is_kept:
             for name in ("trial", "inputs", "expected"):
                 self.__dict__.pop(name, None)
 
@@ -263,13 +276,18 @@ def _obstacle(one: Round, device: torch.device) -> str | None:
     lacks = shortage(definition, one.case, device, one.subject.op.peak_bytes)
     if lacks is not None:
         return str(lacks)
-    if one.workload is None:
+    if not isinstance(one.case, WorkloadCase):
         return None
     lacks = why_not_asked(definition, one.case, device)
     if lacks is not None:
         return str(lacks)
     try:
-        broken = one.trial.broken_constraints()
+        stated = one.case.stated_inputs(definition)
+        words = re.findall(r"\w+", " ".join(definition.interface.constraints))
+        drawn = definition.interface.input_specs.keys() - stated.keys()
+        # what is random, and no constraint names, is made when it is asked for
+        known = one if drawn & {*words} else replace(one, values=stated)
+        broken = known.trial.broken_constraints()
         if broken:
             return f"its inputs break {broken[0]}"
     except Skip as error:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,8 @@ from kernel_judge.inputs.memory import give_back
 _REFERENCE_SECONDS = 600.0
 _CALLS_OF_A_RELATION = 4
 _CALLS_IN_A_TIMEOUT = 20.0
+_kept: dict[tuple[str, Path, str, Allowed], Confinement] = {}
+"""Sandboxes that wait for the next task of this process: their workers have torch."""
 
 
 def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     if task["gpus"]:
-        bind(free_gpu(task["gpus"]))
+        _bind((*task["gpus"],))
     allowed = Allowed(task["timeout"])
     within = 4 * allowed.call_seconds + max(allowed.build_seconds, TOOL_SECONDS + 60.0)
     alive = partial(link.at, within=within)
@@ -78,9 +80,15 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     with ExitStack() as stack:
 
-        def confinement(allowed: Allowed) -> Confinement:
-            made = Confinement(task["device"], allowed, _hidden(root), alive)
-            return stack.enter_context(closing(made))
+        def confinement(whose: str, allowed: Allowed) -> Confinement:
+            key = (whose, root, task["device"], allowed)
+            known = _kept.get(key)
+            if known is None:
+                known = Confinement(task["device"], allowed, _hidden(root), alive)
+                _kept[key] = known
+            if task["is_last"]:
+                stack.callback(_kept.pop(key).close)
+            return known
 
         bench = _Bench(definition, root, file, task, alive, confinement)
         stack.callback(bench.close)
@@ -102,7 +110,7 @@ class _Bench:
         file: DatasetFile,
         task: Mapping[str, Any],
         alive: Callable[[], None],
-        confinement: Callable[[Allowed], Confinement],
+        confinement: Callable[[str, Allowed], Confinement],
     ) -> None:
         self._definition, self._root, self._file = definition, root, file
         self._task, self._alive = task, alive
@@ -118,7 +126,7 @@ class _Bench:
         self._allowed = own
         if most := task["memory_bytes"]:
             self._allowed = replace(own, memory_bytes=most, gpu_bytes=most)
-        self._confined = confinement(self._allowed)
+        self._confined = confinement("solution", self._allowed)
         # a reference takes what it takes: no solution waits for another's
         slow = replace(own, call_seconds=_REFERENCE_SECONDS)
         known = declared_definition(definition)
@@ -126,7 +134,7 @@ class _Bench:
             definition.reference,
             known.interface,
             known.axes,
-            confinement(slow),
+            confinement("reference", slow),
         )
 
     def verdict(self, solution: Solution) -> SolutionVerdict:
@@ -192,6 +200,8 @@ class _Bench:
         task = self._task
         # whatever else is in this task: the same on every number of tasks
         own = random.Random(f"{task['secret']} {solution.path}")
+        # its processes begin while the questions are drawn
+        self._confined.prepare()
         with self._uses():
             asked = rounds_of(
                 self._definition,
@@ -349,6 +359,12 @@ class _Bench:
         }
         folder = Path(self._task["keep_failures"]) / solution.name
         return Failures(folder, asked, hides_expected=self._task["hides_expected"])
+
+
+@cache
+def _bind(gpus: tuple[str, ...]) -> None:
+    """Give this process one of the GPUs, for all of its tasks."""
+    bind(free_gpu(gpus))
 
 
 def _not_run(*_: object) -> Any:

@@ -9,9 +9,9 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ _LEAVING_SECONDS = 0.5
 _ANSWERS = (DONE, RAISED, OUT_OF_MEMORY, CONTEXT_LOST)
 # what torch and its allocators say, each in its own words
 _MEMORY = "memoryerror", "not enough memory", "can't allocate memory", "out of memory"
-Work = Callable[[int, Link], Any]
+Work = Callable[[Any, Link], Any]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Forks:
     `jobs` run at a time. `timeout` is in seconds without a sign of life. A fork runs
     `per_fork` tasks, None for as many as there are. `in_order` yields the outcomes by
     their places. `on_start` gets the place of each task that begins. `collects` cycles of
-    objects after each task: those of the globals of code that it executed.
+    objects after each task: those of the globals of code that it executed. With `stay`
+    forks wait for the next run, which has to be of the same work, until `close`.
     """
 
     jobs: int
@@ -57,15 +58,23 @@ class Forks:
     in_order: bool = False
     on_start: Callable[[int], None] = lambda place: None
     collects: bool = True
+    stay: bool = False
+    _idle: list[_Fork] = field(default_factory=list, init=False, compare=False)
 
-    def run(self, work: Work, count: int) -> Iterator[tuple[int, Outcome]]:
-        """Yield the place and the outcome of `work(place, link)` for 0 to count - 1.
+    def close(self) -> None:
+        """End the forks that wait."""
+        while self._idle:
+            self._idle.pop().child.close()
+
+    def run(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:
+        """Yield the place and the outcome of `work(task, link)` for each task, a JSON value.
 
         A task that ends badly where another may be at fault runs again, alone and in a
         fresh fork: what the other left behind, or all memory it took, is gone by then.
         """
+        count = len(tasks)
         waiting, again, alone = deque(range(count)), deque[int](), set[int]()
-        busy, idle = list[_Fork](), list[_Fork]()
+        busy, idle = list[_Fork](), self._idle
         held: dict[int, Outcome] = {}
         following = 0
         try:
@@ -73,13 +82,12 @@ class Forks:
                 last = following + _WINDOW * self.jobs if self.in_order else count
                 while waiting and waiting[0] < last and len(busy) < self.jobs:
                     busy.append(idle.pop() if idle else _Fork(work, self.collects))
-                    busy[-1].begin(waiting.popleft(), self)
+                    busy[-1].begin(waiting[0], tasks[waiting.popleft()], self)
                 if not busy:
-                    while idle:
-                        idle.pop().child.close()
+                    self.close()
                     alone.add(again[0])
                     busy = [_Fork(work, self.collects)]
-                    busy[0].begin(again.popleft(), self)
+                    busy[0].begin(again[0], tasks[again.popleft()], self)
                 for fork in _ready(busy):
                     outcome = fork.outcome()
                     if outcome is None:
@@ -99,8 +107,10 @@ class Forks:
                     yield place, held.pop(place)
                     following += 1
         finally:
-            for fork in (*busy, *idle):
+            for fork in busy:
                 fork.child.close()
+            if not self.stay:
+                self.close()
 
 
 class _Fork:
@@ -115,8 +125,8 @@ class _Fork:
         self.begun = 0
         self.is_over = self.was_it_another = False
 
-    def begin(self, place: int, how: Forks) -> None:
-        """Let the child run a task."""
+    def begin(self, place: int, task: Any, how: Forks) -> None:
+        """Let the child run a task, which has that place."""
         self.place, self.begun = place, self.begun + 1
         self._timeout, self._start = how.timeout, time.monotonic()
         self.until = self._start + how.timeout
@@ -125,7 +135,7 @@ class _Fork:
         how.on_start(place)
         # if the child has ended meanwhile, `outcome` reports it
         with suppress(OSError):
-            self.child.link.send({"event": "next", "place": place})
+            self.child.link.send({"event": "next", "place": place, "task": task})
 
     def outcome(self) -> Outcome | None:
         """Return the outcome of the task under way, None while there is none."""
@@ -196,7 +206,7 @@ def _serve(work: Work, collects: bool, link: Link) -> None:
     while (event := link.receive()) is not None:
         place = event["place"]
         try:
-            answer: Event = {"event": DONE, "value": work(place, link)}
+            answer: Event = {"event": DONE, "value": work(event["task"], link)}
         except CannotRun as error:
             answer = {"event": RAISED, "why": str(error)}
         except BaseException as error:  # noqa: BLE001

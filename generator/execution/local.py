@@ -39,7 +39,7 @@ class LocalExecutor:
 
     Tasks get what programs need of the caller's environment, never a token; of PYTHONPATH
     all if they import modules from the folder that `imports` names, else installed ones. `stays` keeps the
-    server for the next run. `sharing` is how many processes share the machine's memory.
+    server for the next run, and forks that have tasks left of theirs. `sharing` is how many processes share the machine's memory.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class LocalExecutor:
                 request = {
                     "event": "run",
                     "forks": [min(self._jobs, len(places)), timeout, per_worker],
+                    "stays": self._stays,
                     "tasks": [
                         (tasks[place].work, {**tasks[place].arguments, **given})
                         for place in places
@@ -181,24 +182,29 @@ def serve(parent: int, descriptor: int) -> None:
     # a fork closes it, and finds torch loaded
     link = Link(socket.socket(fileno=descriptor))
     import_module("torch")
+
+    def call(task: tuple[str, Any], own: Link) -> Any:
+        work, arguments = task
+        module, _, name = work.partition(":")
+        return getattr(import_module(module), name)(arguments, own)
+
+    def begin(place: int) -> None:
+        link.send({"event": "begun", "place": place})
+
+    forks = Forks(1, 0.0)
     while (request := link.receive()) is not None:
         tasks = request["tasks"]
         for work in {work for work, _ in tasks}:
             # so is this; a fork says why it can't be
             with suppress(Exception):
                 import_module(work.partition(":")[0])
-
-        def call(place: int, own: Link, tasks: Any = tasks) -> Any:
-            work, arguments = tasks[place]
-            module, _, name = work.partition(":")
-            return getattr(import_module(module), name)(arguments, own)
-
-        def begin(place: int) -> None:
-            link.send({"event": "begun", "place": place})
-
         jobs, timeout, per_fork = request["forks"]
-        forks = Forks(jobs, timeout, per_fork, on_start=begin)
-        for place, outcome in forks.run(call, len(tasks)):
+        stays = request["stays"]
+        how = Forks(jobs, timeout, per_fork, on_start=begin, stay=stays)
+        if how != forks:
+            forks.close()
+            forks = how
+        for place, outcome in forks.run(call, tasks):
             link.send({"event": "outcome", "place": place, "outcome": asdict(outcome)})
         link.send({"event": "end"})
 

@@ -45,7 +45,7 @@ def run_all(
         return asdict(job.audit(place, partial(link.at, within=_CHECKING)))
 
     seconds = waiting_seconds(job) if waiting is None else waiting
-    for place, outcome in Forks(lanes, seconds).run(work, len(job.planned)):
+    for place, outcome in Forks(lanes, seconds).run(work, range(len(job.planned))):
         yield place, _result(job.planned[place].result, outcome)
 
 

@@ -59,7 +59,7 @@ def _in_processes(
         return base64.b64encode(pickle.dumps(checked)).decode()
 
     forks = Forks(jobs, _TIMEOUT, in_order=True, collects=False)
-    for place, outcome in forks.run(work, len(chunks)):
+    for place, outcome in forks.run(work, range(len(chunks))):
         if outcome.value is None:
             # killed, most likely for memory that others use
             what = "a process ended before its work was done; try --jobs 1"

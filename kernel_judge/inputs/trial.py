@@ -253,11 +253,8 @@ def seed(value: int) -> None:
 
 @cache
 def _has_accelerator() -> bool:
-    return (
-        torch.cuda.is_available()
-        or torch.xpu.is_available()
-        or torch.backends.mps.is_available()
-    )
+    accelerators = torch.cuda, torch.xpu, torch.backends.mps
+    return any(one.is_available() for one in accelerators)
 
 
 def join(
