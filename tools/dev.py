@@ -31,8 +31,8 @@ OLDEST = (3, 10)
 # memory that tensors freed is kept for the next ones, in large pages: what a reference
 # makes comes and goes at every call, and the kernel would clear each page each time
 MEMORY = {
-    "MALLOC_TRIM_THRESHOLD_": str(2**30),
-    "MALLOC_MMAP_THRESHOLD_": str(2**25),
+    "MALLOC_TRIM_THRESHOLD_": str(2**31),
+    "MALLOC_MMAP_MAX_": "0",
     "THP_MEM_ALLOC_ENABLE": "1",
 }
 

@@ -29,7 +29,7 @@ from generator.running.nursery import Nursery
 from generator.running.run_plan import Plan
 from generator.running.sglang_light import NURSERY_VARIABLE
 from generator.running.warming import Compilation, Job, all_cold, cold, usual_jobs
-from kernel_judge.definition import Backend, Case
+from kernel_judge.definition import WORKLOAD, Backend, Case
 from kernel_judge.provider import providers
 
 # what a worker is told by xdist's parent
@@ -122,8 +122,9 @@ def by_case(
     """Return tests case by case, and the cases for the plan.
 
     On a GPU the longest come first, for many workers to end together; elsewhere the
-    tests come in rounds of like work. `seconds` are the durations of earlier runs by node id. The tests of a case keep
-    their order.
+    tests come in rounds of like work, and a definition's workloads stand together, the
+    smallest first: what one takes says which larger ones are not asked. `seconds` are the
+    durations of earlier runs by node id. The tests of a case keep their order.
     """
     cases: dict[Any, list[Any]] = defaultdict(list)
     for item in items:
@@ -132,6 +133,8 @@ def by_case(
             kind = "trial" if "trial" in item.callspec.params else "related"
         # what is skipped of a class goes together; what is no reference test, alone
         name = case.name if kind else item.nodeid if case is None else ""
+        if kind and case.size == WORKLOAD and not on_gpu:
+            name = WORKLOAD
         name += f" {case.seed}" if kind else ""
         cases[item.nodeid.partition("[")[0].rpartition("::")[0], kind, name].append(
             item

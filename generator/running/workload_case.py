@@ -91,13 +91,14 @@ class WorkloadCase(Case):
         sizes = {**definition.axes, **self.axes}
         specs = definition.interface.input_specs
         pools = self._pools(definition) & {*names}
-        found = self._made_alike(definition, pools, stream)
+        found, first = self._made_alike(definition, pools, stream)
         for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
             missing = [name for name in names if name not in {*found, *pools}]
             if not missing:
                 break
             posed = Case(own.name, own.size, axes, own.params)
-            made = self._draw(definition, posed, stream)
+            is_first = own is self.cases[0] and axes is self.axes
+            made = (is_first and first) or self._draw(definition, posed, stream)
             for name in missing:
                 shape = shape_of(specs[name], sizes)
                 if name not in made:
@@ -139,8 +140,11 @@ class WorkloadCase(Case):
 
     def _made_alike(
         self, definition: Definition, names: set[str], stream: Stream
-    ) -> Inputs:
-        """Return those inputs that two of the op's cases have alike at these axes."""
+    ) -> tuple[Inputs, Inputs]:
+        """Return those inputs that two of the op's cases have alike at these axes.
+
+        And all of the first one's, nothing where none was made.
+        """
         sizes = {**definition.axes, **self.axes}
         specs = definition.interface.input_specs
         few = [
@@ -149,18 +153,19 @@ class WorkloadCase(Case):
             if math.prod(shape_of(specs[name], sizes)) <= _MOST_ELEMENTS
         ]
         if not few or len(self.cases) < 2:
-            return {}
+            return {}, {}
         first, second = (
             self._draw(definition, Case(c.name, c.size, self.axes, c.params), stream)
             for c in self.cases[:2]
         )
-        return {
+        alike = {
             name: first[name]
             for name in few
             if isinstance(first.get(name), torch.Tensor)
             and tuple(first[name].shape) == shape_of(specs[name], sizes)
             and same_bits(first[name], second.get(name))
         }
+        return alike, first
 
     def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
         """Return what the op makes of one of its cases, nothing where it can't."""

@@ -69,7 +69,7 @@ NO_WORKLOADS = Workloads(None, "none")
 
 
 class TooLong:
-    """Remember workloads that took too long: those of twice their bytes would as well."""
+    """Remember workloads that took too long: those that are larger would as well."""
 
     def __init__(self) -> None:
         self._cases: dict[str, list[tuple[int, Case]]] = {}
@@ -80,12 +80,12 @@ class TooLong:
         self._cases.setdefault(definition.name, []).append((size, case))
 
     def obstacle(self, definition: Definition, case: Case) -> Obstacle | None:
-        """Return why a workload is not asked: another that is smaller in all took too long."""
+        """Return why a workload is not asked: another, larger in nothing, took too long."""
         size = tensor_bytes(definition, case)
         for least, other in self._cases.get(definition.name, ()):
             is_larger = all(case.axes[name] >= n for name, n in other.axes.items())
-            if is_larger and size >= 2 * least:
-                what = f"{other.name}, which is smaller, took too long of the CPU"
+            if is_larger and size >= least:
+                what = f"{other.name}, which is no larger, took too long of the CPU"
                 return Obstacle(Kind.TOO_LONG, f"{what}: --workloads all asks for both")
         return None
 

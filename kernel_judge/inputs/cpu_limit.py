@@ -11,8 +11,6 @@ from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
 
 _IMPORT = "<frozen importlib._bootstrap>"
-# of the CPU, until it is asked again whether an import has ended
-_AGAIN_SECONDS = 0.05
 
 
 @contextmanager
@@ -23,7 +21,8 @@ def cpu_limit(
 
     `over_it` is called before: a check may turn the skip into a value.
     For a test's own thread; a call into torch ends before the test does, and so does an
-    import: half a module would stay for all tests behind it. None is no limit.
+    import: half a module would stay for all tests behind it, and only the first test that
+    needs it pays for it, so that the count begins again. None is no limit.
     """
     if seconds is None or not hasattr(signal, "setitimer"):
         yield
@@ -31,7 +30,7 @@ def cpu_limit(
 
     def over(number: int, frame: FrameType | None) -> None:
         if _imports(frame):
-            signal.setitimer(signal.ITIMER_PROF, _AGAIN_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             return
         if over_it is not None:
             over_it()

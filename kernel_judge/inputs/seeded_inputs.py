@@ -42,7 +42,12 @@ class Stream:
     def permutation(self, count: int) -> torch.Tensor:
         """Return 0 … count - 1 in random order: int64 [count]."""
         keys = self._bits.random_raw(count)
-        return torch.from_numpy(np.argsort(keys, kind="stable").astype(np.int64))
+        order = np.argsort(keys)
+        ascending = keys[order]
+        if (ascending[1:] == ascending[:-1]).any():
+            # only then the slower way, which says what becomes of equal keys, differs
+            order = np.argsort(keys, kind="stable")
+        return torch.from_numpy(order.astype(np.int64))
 
     def values(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -15,12 +14,8 @@ from kernel_judge.inputs.lazy_weights import Tiled
 
 
 def input_hashes(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of the bytes of each input, of a scalar that of its repr.
-
-    hashlib lets go of the interpreter, so several inputs are hashed at a time.
-    """
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        return dict(zip(inputs, pool.map(_sha256, inputs.values()), strict=True))
+    """Return the SHA-256 of the bytes of each input, of a scalar that of its repr."""
+    return {name: _sha256(value) for name, value in inputs.items()}
 
 
 def recorded_hashes(inputs: Mapping[str, Any]) -> dict[str, str]:

@@ -50,3 +50,13 @@ def test_an_import_ends_before_a_test_is_given_up(
         import_and_burn("slow_to_import")
     assert "took over 0.05 s" in str(skipped.value.obstacle)
     assert sys.modules.pop("slow_to_import").LAST == 1
+
+
+def test_what_an_import_takes_is_not_of_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_once.py").write_text(SLOW, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with cpu_limit(0.2):
+        importlib.import_module("slow_once")
+    assert sys.modules.pop("slow_once").LAST == 1

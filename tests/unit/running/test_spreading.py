@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from generator.running import sglang, sglang_process, spreading
 from generator.running.run_plan import Plan
 from generator.running.sglang_light import NURSERY_VARIABLE
 from generator.running.spreading import Spreading, by_case, live_definitions
-from kernel_judge.definition import Backend, Case
+from kernel_judge.definition import WORKLOAD, Backend, Case
 from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import CPU, known
 
@@ -97,6 +98,19 @@ def test_a_case_of_relations_is_another_case_and_so_is_another_class_s():
     tests = [item("a", 1), related, item("a", 1, cls="TestB"), item("a", 1, "test_x")]
     _, cases = by_case(tests, {}, on_gpu=True)
     assert sorted(cases) == [(1, GIB, "TestA"), (1, GIB, "TestB"), (2, GIB, "TestA")]
+
+
+def test_a_definition_s_workloads_stand_together_on_a_cpu_in_their_order():
+    small, large = (item(f"workload {n}", n) for n in (1, 40))
+    for test in (small, large):
+        case = test.callspec.params["trial"]
+        test.callspec.params["trial"] = replace(case, size=WORKLOAD)
+    tests = [small, item("a", 1), large]
+    ordered, cases = by_case(tests, {small.nodeid: 9.0}, on_gpu=False)
+    assert names(ordered) == names([small, large, tests[1]])
+    assert cases == [(2, 0, "TestA"), (1, 0, "TestA")]
+    # there each waits for its own room
+    assert len(by_case(tests, {}, on_gpu=True)[1]) == 3
 
 
 def test_tests_of_others_are_spread_one_by_one():
