@@ -34,7 +34,9 @@ class Architecture:
     other half multiplies attention's output.
 
     `bias` are the projections ("qkv", "o") that the key `bias_key` gives a bias, and
-    `always_bias` those that have one in any case.
+    `always_bias` those that have one in any case; `mlp_bias`: MLPs have one where the key
+    of that name says so. `heads`: their length is `head_dim`, else hidden size over heads,
+    which must divide it ("divided") or not ("rounded"), or that in any case ("hidden").
 
     `gated`: MLPs multiply by an activated gate. `activation` stands for what the config
     says, `routing` is how a router weighs experts, empty where there are none: by
@@ -44,8 +46,12 @@ class Architecture:
     says. `scores`: what routing by groups makes of logits, if the config is silent.
     `shared_gate`: a shared expert is multiplied by a sigmoid.
 
+    `dense_first` is the number of layers before the first with experts, where neither
+    list nor count says it. `has_window`: attention has the window that a config states.
+
     `sinks`: attention has a learned logit a head. `rope` is the style of RoPE, empty
-    without one, `indexer_rope` that of an indexer. `turns` are the layers that have it:
+    without one, `indexer_rope` that of an indexer. `turns_part`: RoPE turns as much of a
+    head as the config says, else all of it. `turns` are the layers that have it:
     all, those that `no_rope_layers` lists ("listed"), or those with a window ("sliding").
     """
 
@@ -63,6 +69,8 @@ class Architecture:
     bias: str = ""
     bias_key: str = "attention_bias"
     always_bias: str = ""
+    mlp_bias: bool = False
+    heads: str = "divided"
     gated: bool = True
     activation: str = ""
     routing: str = ""
@@ -70,13 +78,17 @@ class Architecture:
     renormalised: bool = False
     scores: str = "sigmoid"
     shared_gate: bool = False
+    dense_first: int = 0
+    has_window: bool = True
     sinks: bool = False
     rope: str = "neox"
     indexer_rope: str = "neox"
+    turns_part: bool = False
     turns: str = ""
 
 
-_LLAMA = Architecture(bias="qkv o")
+_BIASED = Architecture(bias="qkv o")
+_LLAMA = replace(_BIASED, mlp_bias=True)
 _PLAIN = Architecture()
 _QWEN3 = Architecture(head_norm="head", bias="qkv o")
 _GEMMA = Architecture(
@@ -92,7 +104,7 @@ _DEEPSEEK = Architecture(
     mixer="mla", routing="sigmoid", router="f32_out", bias="qkv o", rope="gptj"
 )
 _LLAMA4 = replace(
-    _LLAMA,
+    _BIASED,
     turns="listed",
     pattern=(CHUNKED, CHUNKED, CHUNKED, FULL),
     head_norm="unit",
@@ -108,23 +120,31 @@ _QWEN3_NEXT = replace(
     pattern=(LINEAR, LINEAR, LINEAR, FULL),
     unit_offset=True,
     output_gate=True,
+    turns_part=True,
 )
 _QWEN3_5_MOE = replace(
     _QWEN3_NEXT, routing="softmax", renormalised=True, shared_gate=True
 )
-_QWEN3_VL_MOE = replace(_QWEN3, routing="softmax", renormalised=True)
-_GLM = replace(_PLAIN, bias="qkv", rope="gptj")
+_QWEN3_VL_MOE = replace(_QWEN3, routing="softmax", renormalised=True, has_window=False)
+_QWEN2_5_VL = replace(_QWEN2, heads="hidden")
+_GLM = replace(_PLAIN, bias="qkv", rope="gptj", turns_part=True)
 _GLM_MOE = replace(
-    _QWEN3, bias="qkv", optional_norm=True, routing="sigmoid", router="f32"
+    _QWEN3,
+    bias="qkv",
+    optional_norm=True,
+    routing="sigmoid",
+    router="f32",
+    heads="rounded",
+    turns_part=True,
 )
-_OLMO2 = replace(_LLAMA, head_norm="all", post_norm=True)
+_OLMO2 = replace(_BIASED, head_norm="all", post_norm=True)
 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "llama": _LLAMA,
     "mistral": _PLAIN,
     "ministral3": _PLAIN,
     "mixtral": replace(_PLAIN, routing="softmax", renormalised=True),
-    "phi3": _PLAIN,
+    "phi3": replace(_PLAIN, turns_part=True),
     "ministral": _PLAIN,
     # its softmax stands before the choice among groups, and no bias corrects it
     "mistral4": replace(_DEEPSEEK, router="", scores="unbiased_softmax"),
@@ -132,8 +152,8 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "qwen2_moe": replace(
         _PLAIN, bias="qkv", bias_key="qkv_bias", routing="softmax", shared_gate=True
     ),
-    "qwen2_5_vl": replace(_QWEN2, defaults="qwen2_5_vl_text"),
-    "qwen2_5_vl_text": _QWEN2,
+    "qwen2_5_vl": replace(_QWEN2_5_VL, defaults="qwen2_5_vl_text"),
+    "qwen2_5_vl_text": _QWEN2_5_VL,
     "qwen3": _QWEN3,
     "qwen3_moe": replace(_QWEN3, routing="softmax"),
     "qwen3_next": replace(_QWEN3_NEXT, routing="softmax", shared_gate=True),
@@ -148,7 +168,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "glm": _GLM,
     "glm4": replace(_GLM, sandwich=True),
     "glm4_moe": _GLM_MOE,
-    "glm4_moe_lite": replace(_DEEPSEEK, router="f32"),
+    "glm4_moe_lite": replace(_DEEPSEEK, router="f32", dense_first=1),
     # GLM-5 turns neighbours in its indexer as well
     "glm_moe_dsa": replace(_DEEPSEEK, mixer="dsa", router="f32", indexer_rope="gptj"),
     "gemma": replace(_GEMMA, pattern=(), sandwich=False),
@@ -163,12 +183,23 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         routing="softmax",
         renormalised=True,
     ),
-    "deepseek_v2": replace(_DEEPSEEK, router="f32", scores="unbiased_softmax"),
+    "deepseek_v2": replace(
+        _DEEPSEEK, router="f32", scores="unbiased_softmax", mlp_bias=True
+    ),
     "deepseek_v3": _DEEPSEEK,
     # multi-head latent attention without RoPE, between layers of delta attention
-    "kimi_linear": replace(_DEEPSEEK, linear="kda", router="f32", rope=""),
+    "kimi_linear": replace(
+        _DEEPSEEK,
+        linear="kda",
+        pattern=(LINEAR, LINEAR, LINEAR, FULL),
+        router="f32",
+        rope="",
+        dense_first=1,
+    ),
     "youtu": replace(_DEEPSEEK, routing="", router=""),
-    "dots1": replace(_GLM_MOE, optional_norm=False, bias="qkv o"),
+    "dots1": replace(
+        _GLM_MOE, optional_norm=False, bias="qkv o", heads="divided", turns_part=False
+    ),
     "kimi_k2": replace(_DEEPSEEK, defaults="deepseek_v3"),
     "deepseek_v32": replace(_DEEPSEEK, mixer="dsa"),
     "minimax_m2": replace(
@@ -178,22 +209,23 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         routing="sigmoid",
         router="f32",
         renormalised=True,
+        turns_part=True,
     ),
     "llama4": replace(_LLAMA4, defaults="llama4_text"),
     "llama4_text": _LLAMA4,
     "nemotron_h": Architecture(
         linear="mamba",
-        bias="qkv o",
+        mlp_bias=True,
         gated=False,
         routing="sigmoid",
         router="f32_out",
         rope="",
     ),
     "granite": _LLAMA,
-    "granitemoe": replace(_LLAMA, routing="softmax", renormalised=True),
+    "granitemoe": replace(_BIASED, routing="softmax", renormalised=True),
     "olmo2": _OLMO2,
     "olmo3": replace(_OLMO2, pattern=(SLIDING, SLIDING, SLIDING, FULL)),
-    "olmoe": replace(_LLAMA, head_norm="all", routing="softmax"),
+    "olmoe": replace(_BIASED, head_norm="all", routing="softmax"),
     "exaone4": replace(
         _PLAIN,
         head_norm="head",
@@ -209,14 +241,21 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         routing="sigmoid",
         router="f32",
     ),
-    "hy_v3": replace(_QWEN3, routing="sigmoid", router="f32", renormalised=True),
+    "hy_v3": replace(
+        _QWEN3,
+        routing="sigmoid",
+        router="f32",
+        renormalised=True,
+        mlp_bias=True,
+        dense_first=1,
+    ),
     "ernie4_5": replace(_PLAIN, bias="qkv o", bias_key="use_bias", rope="gptj"),
     # its norms of queries and keys stand behind RoPE
     "hunyuan_v1_dense": _QWEN3,
-    "seed_oss": replace(_PLAIN, bias="qkv"),
+    "seed_oss": replace(_PLAIN, bias="qkv", mlp_bias=True),
     "smollm3": replace(_LLAMA, turns="listed"),
     "arcee": replace(_LLAMA, gated=False),
-    "cwm": replace(_PLAIN, pattern=(FULL, SLIDING, SLIDING, SLIDING)),
+    "cwm": replace(_PLAIN, mlp_bias=True, pattern=(FULL, SLIDING, SLIDING, SLIDING)),
 }
 
 REFUSED: Mapping[str, str] = {

@@ -97,9 +97,12 @@ def _at(*names: str) -> tuple[str, ...]:
 
 def head_size(config: Config) -> int:
     """Return the length of a head: the hidden size divided among them if not stated."""
-    if config.get("head_dim"):
+    kind = config.architecture.heads
+    if kind != "hidden" and config.get("head_dim"):
         return config.size("head_dim")
     hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
+    if kind == "rounded":
+        return hidden // heads
     return config.divided("hidden_size", hidden, heads, "num_attention_heads =")
 
 
@@ -158,9 +161,14 @@ def _rope(config: Config, dim: int) -> Iterator[Need]:
 
 
 def _rotary(config: Config, dim: int) -> int:
+    key = "partial_rotary_factor"
+    if not config.architecture.turns_part:
+        for part in (_nested(config, config.get(*_ROPE), key), config.get(key)):
+            if part not in (None, 1):
+                config.refuse(key, f"is {show(part)}: here RoPE turns whole heads")
+        return dim
     if config.stated("rotary_dim") is not None:
         return config.size("rotary_dim")
-    key = "partial_rotary_factor"
     stated, defaults = config.stated(*_ROPE), config.get(*_ROPE)
     part = next(
         (
@@ -181,7 +189,9 @@ def _rotary(config: Config, dim: int) -> int:
         config.refuse(
             "partial_rotary_factor", f"is {show(part)}, not above 0 and at most 1"
         )
-    return int(dim * part)
+    turned = int(dim * part)
+    # pairs turn: of an odd number transformers turns one more
+    return turned + turned % 2
 
 
 def _nested(config: Config, parameters: Any, key: str) -> Any:
@@ -206,7 +216,6 @@ def _attention(model: Deployed, heads: str) -> Iterator[Need]:
         config.refuse("attn_logit_softcapping", f"is {show(cap)}, not above 0")
     first += f"cap{cap:g}_" if cap else ""
     kinds = dict.fromkeys(layer.mixer for layer in model.layers)
-    window = config.count("sliding_window")
     page_size = deployment.page_size
     for kind in (FULL, SLIDING):
         if kind not in kinds:
@@ -214,7 +223,7 @@ def _attention(model: Deployed, heads: str) -> Iterator[Need]:
         words, which = first, ""
         if kind == SLIDING:
             # a config's window counts the query's own key
-            size = window or config.size("sliding_window")
+            size = config.size("sliding_window")
             words, which = f"{first}w{size - 1}_", f", window of {size}"
         paged = f"{cache_word(deployment)}{words}{heads}_ps{page_size}"
         yield Need(f"decode{which}", "gqa_paged", f"gqa_paged_decode_{paged}")

@@ -17,6 +17,16 @@ from generator.problems import Failure, Problem
 from generator.problems.messages import did_you_mean, quote, show
 
 DATA = Path(__file__).parent / "data"
+_LINEAR = "linear_attn_config"
+_IN_LINEAR: Mapping[str, str] = {
+    "head_dim": "linear_head_dim",
+    "num_heads": "linear_num_heads",
+    "short_conv_kernel_size": "linear_conv_kernel_dim",
+}
+_LAYERS_OF: Mapping[str, str] = {
+    "full_attn_layers": "full_attention",
+    "kda_layers": "linear_attention",
+}
 _LARGEST = 1 << 24
 """No dimension of a layer is larger; a config with a larger one is no model's."""
 
@@ -101,9 +111,10 @@ class Config:
 
     def _present(self, keys: tuple[str, ...]) -> str | None:
         self.asked.update(keys)
-        for key in keys:
-            if self.figures.get(key) is not None:
-                return key
+        there = [key for key in keys if self.figures.get(key) is not None]
+        # of two names of one figure transformers reads its own
+        if there:
+            return min(there, key=lambda key: key not in self.defaults)
         if any(key in self.figures for key in keys):
             return None
         return next((k for k in keys if self.defaults.get(k) is not None), None)
@@ -211,7 +222,26 @@ def read_config(path: Path) -> dict[str, Any]:
 def figures_of(whole: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config's figures: those of the text model before the others."""
     text = whole.get("text_config")
-    return {**whole, **(text if isinstance(text, dict) else {})}
+    figures = {**whole, **(text if isinstance(text, dict) else {})}
+    own = _of_linear_attention(figures.pop(_LINEAR, None))
+    return {**figures, **own}
+
+
+def _of_linear_attention(stated: Any) -> dict[str, Any]:
+    """Return Kimi Linear's own keys for figures that its published file has inside one."""
+    if not isinstance(stated, dict):
+        return {} if stated is None else {_LINEAR: stated}
+    found: dict[str, Any] = {_IN_LINEAR.get(k, k): v for k, v in stated.items()}
+    places = [found.pop(key, None) for key in _LAYERS_OF]
+    if all(isinstance(of, list) for of in places):
+        kinds = {
+            at: kind
+            for of, kind in zip(places, _LAYERS_OF.values(), strict=True)
+            for at in of
+        }
+        # counted from 1
+        found["layer_types"] = [kinds.get(i) for i in range(1, len(kinds) + 1)]
+    return found
 
 
 def _kinds(*objects: Mapping[str, Any]) -> Iterator[str]:

@@ -48,7 +48,8 @@ _REASONS: Mapping[str, str] = {
     "it is in the cache of cosines and sines, which is an input": """
         rope_theta rope_local_base_freq rope_scale_factor""",
     "it is in the input sm_scale": "query_pre_attn_scalar attention_multiplier",
-    "it follows from other keys": "qk_head_dim kv_head_dim _sliding_window_pattern",
+    "it follows from other keys": """
+        qk_head_dim kv_head_dim _sliding_window_pattern use_grouped_topk""",
     "it is how SGLang chunks a prefill, with the same result": "chunk_size",
     "transformers reads it, and neither it nor SGLang computes by it": """
         expand mamba_dt_rank""",
@@ -58,6 +59,13 @@ IRRELEVANT: Mapping[str, str] = {
     key: reason for reason, keys in _REASONS.items() for key in keys.split()
 }
 """Key → why it changes nothing that the map says."""
+
+OPTIONS = (
+    *("attention_bias", "attention_out_bias", "mlp_bias", "qkv_bias", "lm_head_bias"),
+    *("mamba_proj_bias", "use_bias", "use_qk_norm", "rope_interleaved"),
+    "use_sliding_window",
+)
+"""Keys that add something where they are true: false changes nothing in any model."""
 
 UNPLACED: Mapping[str, str] = {
     "vision_config": "the vision tower",

@@ -57,6 +57,8 @@ def latent(model: Deployed) -> Iterator[Need]:
         yield from of.linear(module, ckv + kpe, hidden, kv_a, bias=bias)
     yield norm("norm of the latent", ckv, norms, "kv_a_layernorm")
     style = config.architecture.rope
+    if not style and not config.flag("mla_use_nope", default=True):
+        config.refuse("mla_use_nope", "is false: here no RoPE turns")
     turns_neighbours = config.flag("rope_interleave", default=style == "gptj")
     if style:
         style = "gptj" if turns_neighbours else "neox"

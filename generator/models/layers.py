@@ -116,7 +116,7 @@ def _mixers(config: Config, count: int) -> list[str]:
                 why = f"has {show(kind)}: known are {', '.join(known)}"
                 config.refuse("layer_types", why)
         # the list is what these keys make where there is none
-        config.stated(*_MADE_LISTS)
+        config.stated(*_MADE_LISTS, "sliding_window")
         return [known[kind] for kind in stated[:count]]
     pattern = config.architecture.pattern
     if CHUNKED in pattern:
@@ -126,7 +126,11 @@ def _mixers(config: Config, count: int) -> list[str]:
         pattern = _of_length(config, pattern)
         return [pattern[i % len(pattern)] for i in range(count)]
     # other architectures' code knows no window, whatever a file says
-    if "sliding_window" not in config.defaults or not config.count("sliding_window"):
+    if not config.architecture.has_window or "sliding_window" not in config.defaults:
+        return [FULL] * count
+    if config.stated("use_sliding_window"):
+        config.size("sliding_window")
+    if not config.count("sliding_window"):
         return [FULL] * count
     if not config.flag("use_sliding_window", default=True):
         config.get("max_window_layers")
@@ -188,6 +192,8 @@ def _experts_at(config: Config) -> Callable[[int], bool]:
         return lambda layer: False
     listed = config.stated("moe_layers")
     first = config.count("first_k_dense_replace")
+    if config.get("first_k_dense_replace") is None:
+        first = config.architecture.dense_first
     every = config.get("moe_layer_freq", "decoder_sparse_step")
     step = config.count("interleave_moe_layer_step") or 1
     if not all(isinstance(value, list) for value in (dense, listed or [])):

@@ -36,7 +36,12 @@ _ACTIVATIONS = {
     "gelu_new": "gelu_tanh",
     "relu2": "relu2",
 }
-_SCORES = {"sigmoid": "sigmoid", "softmax": "softmax"}
+_SCORES = {
+    "sigmoid": "sigmoid",
+    "softmax": "softmax",
+    # dots.llm1's file has the name of the method here; its code knows no other score
+    "noaux_tc": "sigmoid",
+}
 _METHODS = {"noaux_tc": "", "greedy": "unbiased_", "group_limited_greedy": "unbiased_"}
 """How DeepSeek's configs call a choice of experts: with a learned bias or without."""
 _MXFP4_BLOCK = 32
@@ -71,7 +76,7 @@ def _mlp(
     hidden = config.size("hidden_size")
     width = model.deployment.share(config, key, size)
     gated = config.architecture.gated
-    bias = config.flag("mlp_bias")
+    bias = _mlp_bias(config)
     if config.architecture.bias_key == "use_bias":
         bias = config.flag("use_bias")
     owners = ("mlp", "mixer", "feed_forward")
@@ -98,6 +103,10 @@ def _mlp(
         divided="k",
         bias=bias,
     )
+
+
+def _mlp_bias(config: Config) -> bool:
+    return config.architecture.mlp_bias and config.flag("mlp_bias")
 
 
 def _act(config: Config, gated: bool) -> str:
@@ -129,7 +138,8 @@ def _experts(model: Deployed) -> Iterator[Need]:
         yield Need("routing", "moe_routing", name, constants)
     if width != hidden:
         module = "experts, into their latent space"
-        yield from of.linear(module, width, hidden, "fc1_latent_proj")
+        bias = _mlp_bias(config)
+        yield from of.linear(module, width, hidden, "fc1_latent_proj", bias=bias)
     if deployment.ep > 1:
         name = f"moe_dispatch_ep{deployment.ep}_topk{top_k}_h{width}"
         yield Need("tokens to the GPUs of their experts", "comm", name)
@@ -150,7 +160,7 @@ def _experts(model: Deployed) -> Iterator[Need]:
         yield Need("experts' outputs back to their tokens", "comm", name)
     if width != hidden:
         module = "experts, out of their latent space"
-        yield from of.linear(module, hidden, width, "fc2_latent_proj")
+        yield from of.linear(module, hidden, width, "fc2_latent_proj", bias=bias)
     yield from _shared(model, hidden)
 
 
@@ -225,7 +235,8 @@ def _routing(config: Config, every: int, top_k: int) -> tuple[str, dict[str, Any
 
 def _choice(config: Config, is_one: bool) -> str:
     unbiased, _, scores = config.architecture.scores.rpartition("_")
-    scores = config.word("scoring_func", known=_SCORES, default=scores)
+    keys = ("scoring_func", "moe_router_activation_func")
+    scores = config.word(*keys, known=_SCORES, default=scores)
     method = "greedy" if unbiased else "noaux_tc"
     biased = config.word("topk_method", known=_METHODS, default=method)
     if not config.flag("use_routing_bias", default=True):

@@ -8,7 +8,7 @@ from generator.models.architectures import CHUNKED, FULL, LINEAR, SLIDING
 from generator.models.attention import grouped_query
 from generator.models.config import Config
 from generator.models.deployed import Deployed, deployed
-from generator.models.keys import IRRELEVANT, UNPLACED
+from generator.models.keys import IRRELEVANT, OPTIONS, UNPLACED
 from generator.models.latent import latent
 from generator.models.mixture import feed_forward
 from generator.models.need import Need, exponent, norm
@@ -68,6 +68,7 @@ def unplaced(config: Config, deployment: Deployment) -> list[str]:
         f"what {show(key)} changes"
         for key in sorted(unread)
         if config.figures[key] is not None
+        and not (key in OPTIONS and config.figures[key] is False)
     ]
     return list(dict.fromkeys(listed))
 

@@ -110,7 +110,7 @@ def mamba(model: Deployed) -> Iterator[Need]:
     inner = heads * dim
     channels = inner + 2 * groups * state
     of = model.projections(LINEAR)
-    bias = config.flag("use_bias") or config.flag("mamba_proj_bias")
+    bias = config.flag("use_bias")
     parts = (inner, inner, groups * state, groups * state, heads)
     yield from of.linear(
         "Mamba, input",

@@ -18,6 +18,7 @@ from generator.models.modules import needs, unplaced
 from generator.models.parallel import Deployment
 from generator.problems import Failure
 from tests.builders import ROOT
+from tests.unit.models.foreign import FOREIGN
 
 SOURCES = json.loads((DATA.parent / "sources.json").read_text("utf-8"))
 TRANSFORMERS = ROOT / ".transformers"
@@ -82,7 +83,8 @@ def test_figures_are_read_to_the_last_or_the_model_is_refused(name: str) -> None
 
 def rows(whole: dict[str, Any]) -> list[list[Any]]:
     config = config_of("model", whole)
-    return [[n.module, n.name, n.at] for n in needs(config, Deployment())]
+    every = needs(config, Deployment())
+    return [[n.module, n.name, n.at, dict(n.constants)] for n in every]
 
 
 PLANTED = "seed-oss-36b with another bias"
@@ -95,9 +97,9 @@ def answers() -> dict[str, list[str]]:
 
     All in one process, which imports torch and transformers for seconds.
     """
-    models = {name: published(name) for name in names()}
+    models = {name: published(name) for name in names()} | FOREIGN
     defaults = {name: source.get("defaults", []) for name, source in SOURCES.items()}
-    here = {text(whole)["model_type"] for whole in models.values()}
+    here = {text(published(name))["model_type"] for name in names()}
     for kind, architecture in ARCHITECTURES.items():
         # those with `defaults` hold another's text model
         if kind not in here and not architecture.defaults:
@@ -113,8 +115,8 @@ def changed(name: str, entries: list[list[Any]]) -> list[list[Any]]:
     if name != PLANTED:
         return entries
     return [
-        [module, definition.replace("bias_n12288", "n10241"), at]
-        for module, definition, at in entries
+        [module, definition.replace("bias_n12288", "n10241"), at, constants]
+        for module, definition, at, constants in entries
         if module != "norms that add the residual"
     ]
 

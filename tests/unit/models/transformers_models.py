@@ -1,12 +1,13 @@
 """What transformers makes of models whose figures are here: run by tests, in its process.
 
 Reads from standard input {"models": {name: config}, "rows": {name: [[module, definition,
-at]]}} and the sources, writes what differs: {name: [lines]}. Weights are on torch's device
+at, constants]]}} and the sources, writes what differs: {name: [lines]}. Weights are on torch's device
 "meta", so that models have their full size and no memory.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -17,6 +18,21 @@ import torch
 from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM
 from transformers.utils import logging
 
+NORM = re.compile(r"^(?:gemma_)?(?:allreduce_add_|fused_add_)?rmsnorm_.*h(\d+)$")
+ROTARY = re.compile(r"^rope_with_cos_sin_cache_\w+_style_d\d+_rd(\d+)$")
+EXPERTS = re.compile(r"^moe_.*_e(\d+)_h(\d+)_i(\d+)$")
+CHOICE = re.compile(r"^(?:fused_)?topk_\w+_e(\d+)_k(\d+)")
+ACTIVATION = re.compile(r"^(silu|gelu|gelu_tanh|relu2|swiglu_oai)(?:_and_mul)?_i\d+$")
+ACTIVATIONS = {
+    "SiLUActivation": "silu",
+    "SiLU": "silu",
+    "GELUActivation": "gelu",
+    "GELUTanh": "gelu_tanh",
+    "NewGELUActivation": "gelu_tanh",
+    "ReLUSquaredActivation": "relu2",
+}
+LATENTS = ("q_a_layernorm", "kv_a_layernorm")
+WINDOW = re.compile(r"^gqa_ragged_prefill_causal_\w*?(?:w(\d+)_)?h\d+_kv")
 GEMM = re.compile(r"^(?:gemm|fp8_blockscale_gemm).*_n(\d+)_k(\d+)$")
 LAYERS = 6
 NO_CLASS = {"kimi_k2": "deepseek_v3"}
@@ -72,7 +88,11 @@ def shortened(count: int, figures: dict[str, Any]) -> dict[str, Any]:
 def modules(whole: dict[str, Any], rows: list[list[Any]]) -> Iterator[str]:
     """Yield each module that no row lists, and each row that transformers has not."""
     config, figures = class_and_text(whole)
-    figures = shortened(config(**figures).num_hidden_layers, figures)
+    loaded = config(**figures)
+    if figures.pop("linear_attn_config", None):
+        keys = ("layer_types", "mlp_layer_types", "linear_head_dim", "linear_num_heads")
+        figures |= {key: getattr(loaded, key) for key in keys}
+    figures = shortened(loaded.num_hidden_layers, figures)
     with torch.device("meta"):
         try:
             model = AutoModelForCausalLM.from_config(config(**figures))
@@ -84,14 +104,16 @@ def modules(whole: dict[str, Any], rows: list[list[Any]]) -> Iterator[str]:
         for path, module in model.named_modules()
         if [*module.parameters(recurse=False)]
     }
-    ends = [end for *_, at in rows for end in at]
+    ends = [end for _, _, at, _ in rows for end in at]
     for path, module in there.items():
         # a mixer's own parameters are inputs of its kernels
         if [*module.children()] or not re.search(r"\.\d+\.", path):
             continue
         if not any(listed(end, path) for end in ends) and "forget_gate" not in path:
             yield f"{path} ({type(module).__name__}) is in no row"
-    for module, definition, at in rows:
+    yield from _constants(model, rows)
+    yield from _mixtures(model, rows)
+    for module, definition, at, _ in rows:
         match = GEMM.match(definition)
         if match is None or not at:
             continue
@@ -102,6 +124,88 @@ def modules(whole: dict[str, Any], rows: list[list[Any]]) -> Iterator[str]:
             ):
                 layers.setdefault(path.rpartition(".")[0], []).append(linear)
         yield from _wrong(module, definition, match, layers)
+
+
+def _constants(model: Any, rows: list[list[Any]]) -> Iterator[str]:
+    """Yield each norm, window and RoPE of transformers that is not as rows have it."""
+    norms = {
+        (end, int(match[1]), constants["eps"], constants["unit_offset"])
+        for _, definition, at, constants in rows
+        if (match := NORM.match(definition))
+        for end in at
+    }
+    config = model.config.get_text_config()
+    for path, module in model.named_modules():
+        weight = getattr(module, "weight", None)
+        kind = type(module).__name__
+        if not kind.endswith("RMSNorm") or "Gated" in kind or weight is None:
+            continue
+        own = {of[1:] for of in norms if f".{path}".endswith(f".{of[0]}")}
+        text = inspect.getsource(type(module).forward)
+        eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
+        if path.endswith(LATENTS):
+            # SGLang gives them the config's eps, transformers 1e-6
+            own = {(size, 1e-6, offset) for size, _, offset in own}
+        here = (weight.numel(), eps, "1.0 + self.weight" in text)
+        if own and here not in own:
+            yield f"{path}: {here}, rows have {sorted(own)}"
+    theirs = {
+        _window(module, config)
+        for path, module in model.named_modules()
+        if path.endswith("self_attn") and hasattr(module, "k_proj")
+    }
+    words = [m for _, name, *_ in rows if (m := WINDOW.match(name))]
+    ours = {int(match[1]) + 1 if match[1] else None for match in words}
+    if theirs and ours and theirs != ours:
+        yield f"windows {ours}, transformers' are {theirs}"
+    turns = {int(match[1]) for _, name, *_ in rows if (match := ROTARY.match(name))}
+    own = {
+        2 * buffer.numel()
+        for path, buffer in model.named_buffers()
+        if path.endswith("inv_freq")
+    }
+    # MiniMax-M2's files have `rotary_dim`, which SGLang reads and transformers does not
+    if own and not own <= turns and not hasattr(config, "rotary_dim"):
+        yield f"RoPE turns {turns}, transformers' {own}"
+
+
+def _mixtures(model: Any, rows: list[list[Any]]) -> Iterator[str]:
+    """Yield what is wrong with activations, the choice of experts, and their sizes."""
+    acts = {m[1] for _, name, *_ in rows if (m := ACTIVATION.match(name))}
+    choices = {m.groups() for _, name, *_ in rows if (m := CHOICE.match(name))}
+    experts = {m.groups() for _, name, *_ in rows if (m := EXPERTS.match(name))}
+    for path, module in model.named_modules():
+        kind = ACTIVATIONS.get(type(module).__name__)
+        if acts and kind and path.endswith("mlp.act_fn") and kind not in acts:
+            yield f"{path}: {kind}, rows have {acts}"
+        top = getattr(module, "top_k", None)
+        if choices and type(top) is int and str(top) not in {k for _, k in choices}:
+            yield f"{path}: {top} experts a token, rows have {choices}"
+        fused = getattr(module, "gate_up_proj", None)
+        if experts and path.endswith("experts") and fused is not None:
+            here = {tuple(map(int, of)) for of in experts}
+            count, *sizes = fused.shape
+            if not any(
+                (count, {hidden, 2 * width}) == (of, set(sizes))
+                for of, hidden, width in here
+            ):
+                yield f"{path}: {tuple(fused.shape)}, rows have {here}"
+    norms = {getattr(m, "norm_topk_prob", None) for m in model.modules()} - {None}
+    plain = {name for _, name, *_ in rows if name.startswith("topk_softmax_")}
+    if plain and len(norms) == 1:
+        (is_one,) = norms
+        if is_one != any(name.endswith("_renorm") for name in plain):
+            yield f"weights of experts add up to 1: {is_one}, rows have {plain}"
+
+
+def _window(module: Any, config: Any) -> int | None:
+    """Return how many tokens attention sees, None for all."""
+    text = inspect.getsource(type(module))
+    if 'self.config, "sliding_window"' in text:
+        return getattr(config, "sliding_window", None)
+    if not getattr(module, "is_sliding", True):
+        return None
+    return getattr(module, "sliding_window", None)
 
 
 def listed(end: str, path: str) -> bool:
