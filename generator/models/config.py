@@ -223,8 +223,8 @@ def figures_of(whole: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config's figures: those of the text model before the others."""
     text = whole.get("text_config")
     figures = {**whole, **(text if isinstance(text, dict) else {})}
-    own = _of_linear_attention(figures.pop(_LINEAR, None))
-    return {**figures, **own}
+    linear = _of_linear_attention(figures.pop(_LINEAR, None))
+    return {**figures, **linear}
 
 
 def _of_linear_attention(stated: Any) -> dict[str, Any]:

@@ -140,15 +140,15 @@ def _constants(model: Any, rows: list[list[Any]]) -> Iterator[str]:
         kind = type(module).__name__
         if not kind.endswith("RMSNorm") or "Gated" in kind or weight is None:
             continue
-        own = {of[1:] for of in norms if f".{path}".endswith(f".{of[0]}")}
+        allowed = {of[1:] for of in norms if f".{path}".endswith(f".{of[0]}")}
         text = inspect.getsource(type(module).forward)
         eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
         if path.endswith(LATENTS):
             # SGLang gives them the config's eps, transformers 1e-6
-            own = {(size, 1e-6, offset) for size, _, offset in own}
+            allowed = {(size, 1e-6, offset) for size, _, offset in allowed}
         here = (weight.numel(), eps, "1.0 + self.weight" in text)
-        if own and here not in own:
-            yield f"{path}: {here}, rows have {sorted(own)}"
+        if allowed and here not in allowed:
+            yield f"{path}: {here}, rows have {sorted(allowed)}"
     theirs = {
         _window(module, config)
         for path, module in model.named_modules()
@@ -159,14 +159,14 @@ def _constants(model: Any, rows: list[list[Any]]) -> Iterator[str]:
     if theirs and ours and theirs != ours:
         yield f"windows {ours}, transformers' are {theirs}"
     turns = {int(match[1]) for _, name, *_ in rows if (match := ROTARY.match(name))}
-    own = {
+    widths = {
         2 * buffer.numel()
         for path, buffer in model.named_buffers()
         if path.endswith("inv_freq")
     }
     # MiniMax-M2's files have `rotary_dim`, which SGLang reads and transformers does not
-    if own and not own <= turns and not hasattr(config, "rotary_dim"):
-        yield f"RoPE turns {turns}, transformers' {own}"
+    if widths and not widths <= turns and not hasattr(config, "rotary_dim"):
+        yield f"RoPE turns {turns}, transformers' {widths}"
 
 
 def _mixtures(model: Any, rows: list[list[Any]]) -> Iterator[str]:
