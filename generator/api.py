@@ -259,14 +259,22 @@ class Evaluator:
         dataset: Dataset,
         solutions: Sequence[Solution | Rejected],
         asks: EvaluationRequest | None = None,
-        *,
-        progress: Callable[[SolutionVerdict], None] = lambda verdict: None,
     ) -> list[SolutionVerdict]:
-        """Return the verdicts on solutions, in their order; `progress` gets each.
+        """Return the verdicts on solutions, in their order; raises as `verdicts`."""
+        verdicts = dict(self.verdicts(dataset, solutions, asks))
+        return [verdicts[place] for place in range(len(solutions))]
+
+    def verdicts(
+        self,
+        dataset: Dataset,
+        solutions: Sequence[Solution | Rejected],
+        asks: EvaluationRequest | None = None,
+    ) -> Iterator[tuple[int, SolutionVerdict]]:
+        """Yield the place and the verdict of each solution as it comes.
 
         Raises Failure where none can run, Cancelled where another thread cancels.
         """
-        from generator.evaluation.evaluate import EvaluationRequest, evaluate
+        from generator.evaluation.evaluate import EvaluationRequest, verdicts_on
         from generator.execution.local import LocalExecutor
 
         asks = asks or EvaluationRequest()
@@ -276,9 +284,9 @@ class Evaluator:
         executor = self.executor or self._stays
         assert executor is not None
         files = dataset.files
-        about = (files, dataset.root, asks, executor, self.jobs, progress)
+        about = (files, dataset.root, asks, executor, self.jobs)
         per_worker = 1 if self.executor else _TASKS_OF_A_PROCESS
-        return evaluate(solutions, *about, per_worker=per_worker)
+        yield from verdicts_on(solutions, *about, per_worker=per_worker)
 
     def cancel(self) -> None:
         """End the run under way in another thread, which raises Cancelled there."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.paths import discover_definitions
-from generator.evaluation.evaluate import EvaluationRequest, evaluate
+from generator.evaluation.evaluate import EvaluationRequest, verdicts_on
 from generator.evaluation.solution import Solution
 from generator.evaluation.verdict import (
     COMPILE_ERROR,
@@ -112,7 +112,9 @@ def judge_kernel_mutants(
     try:
         # large parts: each starts sandboxes of its own
         parts = -(-jobs // max(len({v["definition"] for v, _ in values.values()}), 1))
-        evaluate(solutions, definitions, Path(), asks, LocalExecutor(jobs), parts, keep)
+        about = (definitions, Path(), asks, LocalExecutor(jobs), parts)
+        for _, verdict in verdicts_on(solutions, *about):
+            keep(verdict)
     except _Over:
         print(f"the limit of {seconds:g} s was reached", file=sys.stderr)
     passed = [values[v.solution] for v in verdicts if v.verdict == PASSED]

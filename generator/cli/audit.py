@@ -194,9 +194,9 @@ def audit(
     def results(
         task: DefinitionTask[Any], failed: str, said: Callable[[Any], str]
     ) -> list[Any]:
-        tell = numbered(len(files), failed, said)
         with progress(f"Asking {plural(len(files), 'definition')}"):
-            return run_task(files, task, runs, cache, tell)
+            results = run_task(files, task, runs, cache)
+            return numbered(results, len(files), failed, said)
 
     if checkers:
         from generator.evaluation.checkers.report import checkers_report

@@ -126,14 +126,14 @@ def certify(
 
     lines: list[str] = []
 
-    def keep(one: Certified, _: bool) -> None:
-        say(f"{one.definition}: {one.error or 'asked'}")
-        lines.append(f"{json.dumps(asdict(one))}\n")
-        if output is not None:
-            # as they come: an interrupted run has those that were asked
-            write_files(output.parent, {output.name: "".join(lines).encode()})
-
+    asked: list[Certified] = []
     with progress(f"Asking the kernels of {plural(len(files), 'definition')}"):
-        found = run_task(files, task, runs, OutcomeCache(None), keep)
-    show(certificate(found), form)
-    return status_of(not any(one.error for one in found))
+        for _, one, _ in run_task(files, task, runs, OutcomeCache(None)):
+            asked.append(one)
+            say(f"{one.definition}: {one.error or 'asked'}")
+            lines.append(f"{json.dumps(asdict(one))}\n")
+            if output is not None:
+                # as they come: an interrupted run has those that were asked
+                write_files(output.parent, {output.name: "".join(lines).encode()})
+    show(certificate(asked), form)
+    return status_of(not any(one.error for one in asked))

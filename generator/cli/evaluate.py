@@ -187,14 +187,12 @@ def evaluate(
         check_writable(output)
     runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
     with progress(f"Evaluating {plural(len(chosen), 'solution')}"):
-        verdicts = api.Evaluator(jobs, runs).evaluate(
-            dataset,
-            chosen,
-            asks,
-            progress=lambda v: say(
-                f"{one_line(v.solution, 100)}: {v.verdict} {'' if secret else v.reason}"
-            ),
-        )
+        by_place = {}
+        for place, one in api.Evaluator(jobs, runs).verdicts(dataset, chosen, asks):
+            by_place[place] = one
+            why = "" if secret else one.reason
+            say(f"{one_line(one.solution, 100)}: {one.verdict} {why}")
+    verdicts = [by_place[place] for place in range(len(chosen))]
     if secret:
         verdicts = [without_details(verdict) for verdict in verdicts]
     if output is not None:

@@ -236,17 +236,20 @@ def require_modules(who: str, modules: Iterable[str], extra: str = "execute") ->
 
 
 def numbered(
-    count: int, failed: str, said: Callable[[Any], str]
-) -> Callable[[Any, bool], None]:
-    """Return a progress callback that prints one numbered line for each result.
+    results: Iterable[tuple[int, Any, bool]],
+    count: int,
+    failed: str,
+    said: Callable[[Any], str],
+) -> list[Any]:
+    """Print one numbered line for each result as it comes; return them by their places.
 
     `said` describes a result without an error; `failed` precedes an error.
     """
-    numbers = iter(range(1, count + 1))
-
-    def tell(result: Any, was_kept: bool) -> None:
-        how = "from the last audit" if was_kept else f"{result.seconds:.1f} s"
+    by_place = {}
+    for place, result, is_cached in results:
+        by_place[place] = result
+        how = "from the last audit" if is_cached else f"{result.seconds:.1f} s"
         what = f"{failed}: {result.error}" if result.error else said(result) + how
-        say(f"{next(numbers)}/{count} {one_line(result.definition, 100)}: {what}")
-
-    return tell
+        name = one_line(result.definition, 100)
+        say(f"{len(by_place)}/{count} {name}: {what}")
+    return [by_place[place] for place in range(count)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,23 +65,34 @@ def evaluate(
     asks: EvaluationRequest,
     executor: LocalExecutor | RayExecutor,
     jobs: int,
-    progress: Callable[[SolutionVerdict], None] = lambda verdict: None,
+) -> list[SolutionVerdict]:
+    """Return the verdicts on solutions, in their order; see `verdicts_on`."""
+    about = (definitions, dataset, asks, executor, jobs)
+    verdicts = dict(verdicts_on(solutions, *about))
+    return [verdicts[place] for place in range(len(solutions))]
+
+
+def verdicts_on(
+    solutions: Sequence[Solution | Rejected],
+    definitions: Sequence[DatasetFile],
+    dataset: Path,
+    asks: EvaluationRequest,
+    executor: LocalExecutor | RayExecutor,
+    jobs: int,
     *,
     per_worker: int = 1,
-) -> list[SolutionVerdict]:
-    """Return the verdicts on solutions, in their order; `progress` gets each as it comes.
+) -> Iterator[tuple[int, SolutionVerdict]]:
+    """Yield the place and the verdict of each solution as it comes.
 
     What was rejected when it was read has the verdict INVALID. A process runs `per_worker`
     tasks: those after the first find torch, CUDA and a sandbox ready, in later calls too
     where the executor's processes stay.
     """
     by_name = {file.name: file for file in definitions}
-    found: dict[int, SolutionVerdict] = {}
     groups: dict[str, list[tuple[int, Solution]]] = {}
     for place, solution in enumerate(solutions):
         if isinstance(solution, Rejected):
-            found[place] = _without(solution, "", INVALID, solution.why)
-            progress(found[place])
+            yield place, _without(solution, "", INVALID, solution.why)
         else:
             groups.setdefault(solution.definition, []).append((place, solution))
     secret = secrets.randbits(62) if asks.secret is None else asks.secret
@@ -109,12 +120,10 @@ def evaluate(
             file, asked = parts[place]
             verdicts = _verdicts(file, [s for _, s in asked], outcome)
             for (number, _), verdict in zip(asked, verdicts, strict=False):
-                found[number] = verdict
-                progress(verdict)
+                yield number, verdict
             if left := asked[len(verdicts) :]:
                 again.append((file, left))
         parts = again
-    return [found[number] for number in range(len(solutions))]
 
 
 def _arguments(

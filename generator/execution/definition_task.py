@@ -9,13 +9,13 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from generator.dataset.atomic_write import write_atomically
-from generator.dataset.file_reading import file_below, sha256_of
+from generator.dataset.file_reading import entries, file_below, sha256_of
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.cache_key import sources
 from generator.execution.outcome import DONE, FORGED, Folder, Outcome, Task
@@ -42,8 +42,10 @@ class DefinitionTask(Generic[R]):
     """Define the work on a definition, and how its outcome becomes a result.
 
     `work` names the function. Its arguments are `arguments`, the definition's `file` and
-    the dataset's `root`, of which it reads the folders `parts`. `reads` returns the
-    files that the result depends on beside the definition's; None caches nothing.
+    the dataset's `root`, of which it reads the folders `parts`. `reads` are the files of
+    the dataset that the result depends on beside the definition's, with `{op_type}` and
+    `{name}` in their paths, and `*.json` for all of a folder; None caches nothing. It
+    depends on `others` as well, which need not be the dataset's.
     `made` reads a result's fields, and raises KeyError, TypeError or ValueError for
     others; `failed` returns the result of an outcome without a value.
     """
@@ -52,21 +54,35 @@ class DefinitionTask(Generic[R]):
     timeout: float
     dataset: Path
     arguments: Mapping[str, Any]
-    reads: Callable[[DatasetFile], Sequence[Path]] | None
+    reads: Sequence[str] | None
     made: Callable[[Mapping[str, Any]], R]
     failed: Callable[[DatasetFile, Outcome], R]
     parts: Sequence[str] = ("definitions", str(RECORDINGS))
+    others: Sequence[Path] = ()
 
     def key(self, file: DatasetFile) -> str:
         """Return the digest of all that the result depends on. Raises OSError."""
         if self.reads is None:
             return ""
+        read = [path for pattern in self.reads for path in self._files(pattern, file)]
         what = f"{sources()}{self.work} {file.name} {sorted(self.arguments.items())}"
         digest = hashlib.sha256(what.encode())
-        for path in [self.dataset / file.path, *self.reads(file)]:
+        for path in [self.dataset / file.path, *read, *self.others]:
             where = file_below(self.dataset, path)
             digest.update(bytes.fromhex(sha256_of(*where)))
         return digest.hexdigest()[:32]
+
+    def _files(self, pattern: str, file: DatasetFile) -> Iterator[Path]:
+        """Yield the files that there are of a path with fields. Raises OSError."""
+        path = pattern.format(op_type=file.op_type, name=file.name)
+        folder, _, last = path.rpartition("/")
+        if last != "*.json":
+            if (self.dataset / path).exists():
+                yield self.dataset / path
+            return
+        for entry in entries(self.dataset, folder):
+            if entry.is_file and entry.name.endswith(".json"):
+                yield self.dataset / folder / entry.name
 
     def result(self, file: DatasetFile, key: str, outcome: Outcome) -> R:
         """Return the result of an outcome."""
@@ -112,32 +128,33 @@ def run_task(
     task: DefinitionTask[R],
     executor: LocalExecutor | RayExecutor,
     cache: OutcomeCache,
-    progress: Callable[[R, bool], None],
-) -> list[R]:
-    """Run a task on definitions; return results in the files' order.
+) -> Iterator[tuple[int, R, bool]]:
+    """Run a task on definitions; yield the place of each with its result as it comes.
 
-    `progress` gets each result as it comes, and whether it was in the cache.
-    Interrupted, it ends the work; results that came are in the cache. Raises OSError,
-    before the work, where the cache can't be written to.
+    The third value says whether the result was in the cache. Interrupted, it ends the
+    work; results that came are in the cache. Raises OSError, before the work, where the
+    cache can't be written to.
     """
     folder, is_full = cache.folder, False
     if folder is not None:
         _make(folder)
     keys = {file.path: task.key(file) for file in files}
-    results: dict[str, R] = {}
-    for file in files:
-        key = keys[file.path]
-        if (known := cache.load(key)) is None:
-            continue
-        if not (result := task.result(file, key, known)).error:
-            results[file.path] = result
-            progress(result, True)
-    waiting = [file for file in files if file.path not in results]
-    tasks = [Task(task.work, {**task.arguments, "file": asdict(f)}) for f in waiting]
+    waiting: list[int] = []
+    for at, file in enumerate(files):
+        known = cache.load(keys[file.path])
+        result = task.result(file, keys[file.path], known) if known else None
+        if result is None or result.error:
+            waiting.append(at)
+        else:
+            yield at, result, True
+    tasks = [
+        Task(task.work, {**task.arguments, "file": asdict(files[at])}) for at in waiting
+    ]
     folders = {"root": Folder(task.dataset, task.parts)}
     for place, outcome in executor.run(tasks, folders, timeout=task.timeout):
-        file, key = waiting[place], keys[waiting[place].path]
-        result = results[file.path] = task.result(file, key, outcome)
+        file = files[waiting[place]]
+        key = keys[file.path]
+        result = task.result(file, key, outcome)
         try:
             # else the worker may have read another text than the one that the key is of
             if folder is not None and not result.error and task.key(file) == key:
@@ -147,8 +164,7 @@ def run_task(
             if not is_full:
                 cache.warn(f"{folder}: results are not kept: {error.strerror}")
             is_full = True
-        progress(result, False)
-    return [results[file.path] for file in files]
+        yield waiting[place], result, False
 
 
 def _make(folder: Path) -> None:

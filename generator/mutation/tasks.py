@@ -5,10 +5,8 @@ Their functions are in `task_functions`, which imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from generator.dataset.file_reading import entries
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
@@ -32,22 +30,19 @@ def audit_task(
     `limits` adds those that are right up to a limit which a workload crosses.
     """
 
-    def reads(file: DatasetFile) -> Sequence[Path]:
-        recording = dataset / RECORDINGS / file.op_type / f"{file.name}.safetensors"
-        workloads = dataset / "workloads" / file.op_type / f"{file.name}.jsonl"
-        read = (path for path in (recording, workloads) if path.exists())
-        return [*read, *other_files()]
-
     def failed(file: DatasetFile, outcome: Outcome) -> DefinitionResult:
         return DefinitionResult(file.name, file.op_type, "", error=outcome.why)
 
     arguments = {"tolerance": tolerance, "limits": limits}
     work = f"{_FUNCTIONS}:audit"
     made = DefinitionResult.from_dict
-    parts = ("definitions", str(RECORDINGS), "workloads", "blob/workloads")
-    return DefinitionTask(
-        work, _TIMEOUT, dataset, arguments, reads, made, failed, parts
+    reads = (
+        f"{RECORDINGS}/{{op_type}}/{{name}}.safetensors",
+        "workloads/{op_type}/{name}.jsonl",
     )
+    parts = ("definitions", str(RECORDINGS), "workloads", "blob/workloads")
+    how = (dataset, arguments, reads, made, failed, parts, other_files())
+    return DefinitionTask(work, _TIMEOUT, *how)
 
 
 def seeds_task(
@@ -57,16 +52,6 @@ def seeds_task(
 
     `whole` shortens no axis.
     """
-
-    def reads(file: DatasetFile) -> Sequence[Path]:
-        # relations compare a reference with others of its folder
-        folder = file.path.rpartition("/")[0]
-        others = [
-            dataset / folder / entry.name
-            for entry in entries(dataset, folder)
-            if entry.is_file and entry.name.endswith(".json")
-        ]
-        return [*others, *other_files()]
 
     def failed(file: DatasetFile, outcome: Outcome) -> SeedsResult:
         said = list(outcome.said)
@@ -82,7 +67,10 @@ def seeds_task(
     arguments = {"seeds": (first, last), "whole": whole}
     work = f"{_FUNCTIONS}:run_seeds"
     made = SeedsResult.from_dict
-    return DefinitionTask(work, _TIMEOUT, dataset, arguments, reads, made, failed)
+    # relations compare a reference with others of its folder
+    reads = ("definitions/{op_type}/*.json",)
+    how = (dataset, arguments, reads, made, failed)
+    return DefinitionTask(work, _TIMEOUT, *how, others=other_files())
 
 
 def tolerance_task(dataset: Path, tolerance: float | None) -> DefinitionTask[Floors]:

@@ -50,9 +50,7 @@ def echo(root: Path) -> DefinitionTask[Echoed]:
 
     work = "tests.unit.execution.mishaps:answer"
     arguments = {"own": 1}
-    return DefinitionTask(
-        work, TIMEOUT, root, arguments, lambda file: [], Echoed.from_dict, failed
-    )
+    return DefinitionTask(work, TIMEOUT, root, arguments, (), Echoed.from_dict, failed)
 
 
 def run(
@@ -62,15 +60,9 @@ def run(
     files = [DatasetFile("op", name, f"{name}.json") for name in names]
     for file in files:
         (root / file.path).write_text("{}")
-    seen: list[tuple[str, bool]] = []
-    results = run_task(
-        files,
-        echo(root),
-        LocalExecutor(jobs),
-        cache,
-        lambda result, was_kept: seen.append((result.definition, was_kept)),
-    )
-    return results, seen
+    came = [*run_task(files, echo(root), LocalExecutor(jobs), cache)]
+    seen = [(result.definition, is_cached) for _, result, is_cached in came]
+    return [result for _, result, _ in sorted(came, key=lambda one: one[0])], seen
 
 
 @pytest.mark.parametrize(("jobs", "count", "lanes"), [(1, 1, 1), (5, 2, 2), (2, 3, 1)])
@@ -154,15 +146,13 @@ def test_a_server_that_is_killed_between_two_tasks_loses_nothing(tmp_path):
     for file in files:
         (tmp_path / file.path).write_text("{}")
 
-    def kill(result: Echoed, was_kept: bool) -> None:
-        told.append(result.definition)
-        if executor._server is not None and len(told) == 1:
+    results: list[Echoed] = []
+    for _, result, _ in run_task(files, echo(tmp_path), executor, NOT_KEPT):
+        results.append(result)
+        if executor._server is not None and len(results) == 1:
             executor._server.kill()
-
-    told: list[str] = []
-    results = run_task(files, echo(tmp_path), executor, NOT_KEPT, kill)
     assert [result.error for result in results] == [""] * 4
-    assert sorted(told) == names
+    assert sorted(result.definition for result in results) == names
 
 
 def test_where_no_server_can_start_each_has_the_reason(tmp_path, monkeypatch):
@@ -189,12 +179,9 @@ def test_what_may_be_of_another_text_is_not_cached(tmp_path, monkeypatch):
     file = DatasetFile("op", "one", "one.json")
     (tmp_path / "one.json").write_text("{}")
 
-    def change(result: Echoed, was_kept: bool) -> None:
-        """Nothing is kept by the time the result is told."""
-
     texts = iter(("a", "b"))
     monkeypatch.setattr(definition_task, "sources", lambda: next(texts))
-    run_task([file], task, LocalExecutor(1), OutcomeCache(state), change)
+    assert [*run_task([file], task, LocalExecutor(1), OutcomeCache(state))]
     assert not list(state.iterdir())
 
 
