@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -217,16 +217,32 @@ def runs_in(root: Path) -> list[Run]:
 
 
 def _run(value: Mapping[str, Any]) -> Run:
-    entries = {
-        name: DefinitionEvidence(
-            one_line(entry["sha256"], 64),
-            {one_line(s, 80): _source(v) for s, v in entry["sources"].items()},
-            tuple(one_line(test, 80) for test in entry.get("failed", ())),
-        )
-        for name, entry in value["definitions"].items()
-    }
     machine = {one_line(n): one_line(v, 80) for n, v in value["machine"].items()}
-    return Run(one_line(value["date"], 10), machine, entries)
+    return Run(one_line(value["date"], 10), machine, _Entries(value["definitions"]))
+
+
+class _Entries(Mapping[str, DefinitionEvidence]):
+    """The entries of a run in a file, each made when it is asked for: a review reads few."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._made: dict[str, DefinitionEvidence] = {}
+
+    def __getitem__(self, name: str) -> DefinitionEvidence:
+        if name not in self._made:
+            entry = self._values[name]
+            self._made[name] = DefinitionEvidence(
+                one_line(entry["sha256"], 64),
+                {one_line(s, 80): _source(v) for s, v in entry["sources"].items()},
+                tuple(one_line(test, 80) for test in entry.get("failed", ())),
+            )
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def _source(value: Mapping[str, Any]) -> SourceEvidence:

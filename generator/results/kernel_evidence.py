@@ -25,27 +25,27 @@ class KernelEvidence:
 
     def __call__(self, name: str, basis: str) -> bool:
         """Return whether a production kernel passed and none failed on this text."""
-        verdicts = self._verdicts.get((name, basis), set())
+        verdicts = set()
+        for run in self._runs:
+            entry = run.definitions.get(name)
+            if entry is None or entry.sha256 != basis:
+                continue
+            for source, found in entry.sources.items():
+                verdict = found.verdict
+                if verdict == "PASSED" and (found.not_given or found.rewritten):
+                    # nobody has seen the outputs that it does not give, or what
+                    # the kernel makes of the inputs as they are
+                    continue
+                # kernels that agree with each other say nothing of the reference;
+                # where they don't, nobody knows which of them it should agree with
+                against = is_pair(source) and verdict != "PASSED"
+                if verdict != SKIPPED and (backs_verified(source) or against):
+                    verdicts.add(verdict)
         return verdicts == {"PASSED"}
 
     @cached_property
-    def _verdicts(self) -> dict[tuple[str, str], set[str]]:
-        found: dict[tuple[str, str], set[str]] = {}
-        for run in runs_in(self.root):
-            for name, entry in run.definitions.items():
-                for source, of_source in entry.sources.items():
-                    verdict = of_source.verdict
-                    partial = of_source.not_given or of_source.rewritten
-                    if partial and verdict == "PASSED":
-                        # nobody has seen the outputs that it does not give, or what
-                        # the kernel makes of the inputs as they are
-                        continue
-                    # kernels that agree with each other say nothing of the reference;
-                    # where they don't, nobody knows which of them it should agree with
-                    against = is_pair(source) and verdict != "PASSED"
-                    if verdict != SKIPPED and (backs_verified(source) or against):
-                        found.setdefault((name, entry.sha256), set()).add(verdict)
-        return found
+    def _runs(self) -> list[Run]:
+        return runs_in(self.root)
 
 
 def compared_workloads(runs: Iterable[Run], name: str, basis: str) -> frozenset[str]:

@@ -109,6 +109,9 @@ def _brought(
 
     Evidence on what the change rewrites is doubted where a kernel has to agree with it.
     """
+    if known.after is known.before:
+        # verification/ is no part of the change
+        return
     untold = replace(known, trust_evidence=False)
     doubted_there = {
         (new.name, basis_of(new))

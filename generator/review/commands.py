@@ -27,11 +27,10 @@ def commands(
     chosen, tested = "--all", folder
     if len(names) <= _NAMED:
         quoted = [shlex.quote(one_line(name)) for name in names]
-        paths = map(PurePosixPath, head)
+        # nearly all paths are other files'
+        paths = (path for path in head if path.startswith("definitions/"))
         op_types = {
-            path.parent.name
-            for path in paths
-            if path.parts[0] == "definitions" and path.stem in names
+            path.parent.name for path in map(PurePosixPath, paths) if path.stem in names
         }
         files = [f"{folder}/test_{op_type}.py" for op_type in sorted(op_types)]
         chosen = " ".join(f"--definition-name {name}" for name in quoted)

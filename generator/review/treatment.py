@@ -321,7 +321,7 @@ def twins(paths: Iterable[str], changed: Iterable[str]) -> Iterator[tuple[str, s
     """
     looked_for = {_folded(part) for path in changed for part in _parts(path)}
     spelled: dict[str, set[str]] = {}
-    for part in {part for path in paths for part in _parts(path)}:
+    for part in _with_folders(paths):
         if (key := _folded(part)) in looked_for:
             spelled.setdefault(key, set()).add(part)
     for path in changed:
@@ -336,6 +336,16 @@ def _folded(path: str) -> str:
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", path).casefold()
+
+
+def _with_folders(paths: Iterable[str]) -> set[str]:
+    """Return paths and all folders that they lie in."""
+    found = {*paths}
+    upper = found
+    while upper:
+        upper = {path.rpartition("/")[0] for path in upper} - found - {""}
+        found |= upper
+    return found
 
 
 def _parts(path: str) -> Iterator[str]:
