@@ -4,9 +4,9 @@
 
 A whole process pushes everything as one pull request to an empty repository, then again
 with nothing new; a third one pulls it all into an empty folder. What is pushed need not
-have evidence: that is the dataset's affair, not the push's. The seconds hold the server's share too, which is a process of its own
-on the same cores. The exit status is 1 where a median, a peak or a number of commits is
-not what it must be.
+have evidence: that is the dataset's affair, not the push's. The server is a process of
+its own, whose CPU time is not counted. The exit status is 1 where CPU time, a peak or a
+number of commits is not what it must be.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The first form validates a dataset, the second makes large
 ones (20 workloads each, see big_dataset.py) and validates each once. The exit status is
-1 where a median is over its limit.
+1 where CPU time or memory is over its limit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from pathlib import Path
 from big_dataset import make
 from measure import REPOSITORY, Measured, measure, python, report
 
-LIMIT_SECONDS = 0.7
+# 0.8 s on two cores
+LIMIT_SECONDS = 1.6
 LIMIT_MIB = 60
 WORKLOADS = 20
-SECONDS_PER_DEFINITION = 30 / 10_000
+# 30 s for 10,000 on two cores
+SECONDS_PER_DEFINITION = 60 / 10_000
 LIMIT_MIB_LARGE = 300
 
 

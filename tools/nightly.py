@@ -45,6 +45,7 @@ STEPS = {
     "benchmark gen-tests": "python benchmarks/bench_gen_tests.py",
     "benchmark validate": "python benchmarks/bench_validate.py",
     "benchmark review": "python benchmarks/bench_review.py",
+    "benchmark review of 500": "python benchmarks/bench_review.py --many 500 --runs 1",
     "benchmark evaluate": "python benchmarks/bench_evaluate.py",
     "benchmark push": "python benchmarks/bench_push.py",
     "benchmark mcp": "python benchmarks/bench_mcp.py",

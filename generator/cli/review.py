@@ -16,6 +16,7 @@ from generator.cli.output import (
     progress,
     say,
     say_on_terminal,
+    seek_cycles_rarely,
     write,
     write_files,
 )
@@ -89,6 +90,9 @@ def review(
     if hub is not None:
         options.drop("--hub reads no git checkout", "--base", "--head")
     options.only_with("--execute", "--trust", "--keep-failures")
+    if not execute:
+        # what is executed may leave much in cycles
+        seek_cycles_rarely()
     from generator import api
     from generator.execution.cores import usable_cores
     from generator.review.review import (
