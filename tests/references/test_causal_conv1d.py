@@ -40,7 +40,28 @@ PAD_SLOT = -1
 # that multiplies in bfloat16 makes no error that grows with them
 _LARGE = 40.0
 _CANCELLING = "four products, of 4 at most each, and a bias cancel"
+_GATED = (
+    "as without gates, of products of gates and inputs that bfloat16 rounds alike, times "
+    "a gate up to 5.5: three sums up to 60 have errors of 2^-24 of that, times the gate"
+)
+_GATED_KERNEL = (
+    f"{_GATED}; the kernel rounds the sum to bfloat16 as well, by 2^-8 at most, and both "
+    "sides the product: 1.2e-2 in all"
+)
 TOLERANCES = (
+    Override(
+        "output",
+        Tolerance(rtol=4e-3, atol=6e-5, nmse=1.6e-5),
+        _GATED,
+        source="oracle",
+        constant="is_gated",
+    ),
+    Override(
+        "output",
+        Tolerance(rtol=1.2e-2, atol=6e-5, nmse=3e-5),
+        _GATED_KERNEL,
+        constant="is_gated",
+    ),
     Override(
         "output",
         Tolerance(rtol=4e-3, atol=4e-6, nmse=1.6e-5),
@@ -65,7 +86,8 @@ TOLERANCES = (
     Override(
         "new_conv_states",
         EXACT,
-        "the state holds copies of inputs: nothing is computed",
+        "the state holds copies of inputs, or products that bfloat16 rounds once from all "
+        "16 bits: both sides alike",
     ),
 )
 
@@ -128,7 +150,7 @@ def _prefill(
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
     """Return the inputs in the interface's order.
 
-    x bfloat16 [rows, dim]; conv_states bfloat16 [num_slots, dim, state_len]; weight
+    x and gates bfloat16 [rows, dim]; conv_states bfloat16 [num_slots, dim, state_len]; weight
     bfloat16 [dim, width]; a bias bfloat16 [dim] where there is one; cu_seqlens and
     cache_indices int32; has_initial_state bool [num_seqs].
     """
@@ -149,6 +171,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         name: stream.child(name).values(shape, std, torch.bfloat16)
         for name, (shape, std) in shapes.items()
     }
+    for name in ("b_gate", "c_gate"):
+        made[name] = stream.child(name).values((rows, axes["dim"]), 1.0, torch.bfloat16)
     if params["std"] == _LARGE:
         for name in ("x", "conv_states", "weight"):
             made[name] = made[name].to(torch.float8_e4m3fn).to(torch.bfloat16)
@@ -159,11 +183,18 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     return {name: made[name] for name in definition.interface.inputs}
 
 
+def is_gated(definition: Definition) -> bool:
+    """Return whether gates are multiplied with what is convolved, and what comes of it."""
+    return "is_gated" in definition.constants
+
+
 def oracle(
     definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return rows, shaped as x, and the pool, in float64: a tap after the other."""
     x, weight = inputs["x"].double(), inputs["weight"].double()
+    if is_gated(definition):
+        x = (inputs["b_gate"].double() * x).bfloat16().double()
     pool, output = inputs["conv_states"].double(), torch.zeros_like(x)
     steps = range(len(x) + 1)
     ends = inputs["cu_seqlens"].tolist() if "cu_seqlens" in inputs else steps
@@ -179,9 +210,13 @@ def oracle(
             )
             for tap in range(weight.shape[1]):
                 total = total + weight[:, tap] * seen[:, tap]
-            # silu by exp(-log(1 + exp(-x)))
-            softplus = torch.logaddexp(torch.zeros_like(total), -total)
-            output[token] = total * torch.exp(-softplus)
+            output[token] = total
+            if is_gated(definition):
+                output[token] *= inputs["c_gate"][token].double()
+            elif "is_linear" not in definition.constants:
+                # silu by exp(-log(1 + exp(-x)))
+                softplus = torch.logaddexp(torch.zeros_like(total), -total)
+                output[token] *= torch.exp(-softplus)
             pool[slot] = seen[:, 1:]
     return output, pool
 
@@ -198,7 +233,10 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's Triton kernels."""
+    """Return SGLang's Triton kernels; that of gates is for compute capability 9.0."""
+    if is_gated(definition):
+        needs = ("triton", "sglang.kernels.ops.mamba.lfm_short_conv")
+        return (Backend("triton-gated", min_sm=90, max_sm=90, needs=needs),)
     return (Backend("triton", needs=("triton",)),)
 
 
@@ -206,18 +244,21 @@ def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
     """Return rows and pool; the kernels write the pool, and want channels last."""
+    if is_gated(definition):
+        return _gated(inputs)
     from sglang.kernels.ops.mamba import causal_conv1d_triton as triton
 
     x, bias, slots = inputs["x"], inputs.get("bias"), inputs["cache_indices"]
     # [num_slots, dim, state_len] of which a token's channels lie side by side
     pool = inputs["conv_states"].transpose(1, 2).contiguous().transpose(1, 2)
+    activation = None if "is_linear" in definition.constants else "silu"
     if "cu_seqlens" not in inputs:
         output = triton.causal_conv1d_update(
             x,
             pool,
             inputs["weight"],
             bias,
-            "silu",
+            activation,
             conv_state_indices=slots,
             pad_slot_id=PAD_SLOT,
         )
@@ -231,10 +272,27 @@ def sglang_ground_truth(
         inputs["cu_seqlens"].diff().tolist(),
         cache_indices=slots,
         has_initial_state=inputs["has_initial_state"],
-        activation="silu",
+        activation=activation,
         pad_slot_id=PAD_SLOT,
     )
     return output.T, pool
+
+
+def _gated(inputs: dict[str, Any]) -> Any:
+    """Return rows and pool of the kernels that multiply with the gates."""
+    from sglang.kernels.ops.mamba import lfm_short_conv
+
+    names = ("b_gate", "c_gate", "x", "weight", "conv_states")
+    tensors, slots = [inputs[name] for name in names], inputs["cache_indices"]
+    if "cu_seqlens" not in inputs:
+        output = lfm_short_conv.fused_lfm_short_conv_decode(*tensors, slots)
+    else:
+        ends, goes_on = inputs["cu_seqlens"], inputs["has_initial_state"]
+        longest = int(ends.diff().max())
+        output = lfm_short_conv.fused_lfm_short_conv_prefill(
+            *tensors, ends, slots, goes_on, longest
+        )
+    return output, inputs["conv_states"]
 
 
 OP = Op(
@@ -274,6 +332,12 @@ INTERFACE_CAUSAL_CONV1D_FWD_BIAS = Interface(
 INTERFACE_CAUSAL_CONV1D_FWD = INTERFACE_CAUSAL_CONV1D_FWD_BIAS.but(
     without=("bias",),
 )
+INTERFACE_CAUSAL_CONV1D_FWD_GATED = INTERFACE_CAUSAL_CONV1D_FWD.but(
+    inputs={
+        "b_gate": "bfloat16[total_tokens, dim]",
+        "c_gate": "bfloat16[total_tokens, dim]",
+    },
+)
 INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
     inputs={
         "x": "bfloat16[batch_size, dim]",
@@ -290,6 +354,12 @@ INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS = Interface(
 )
 INTERFACE_CAUSAL_CONV1D_UPDATE = INTERFACE_CAUSAL_CONV1D_UPDATE_BIAS.but(
     without=("bias",),
+)
+INTERFACE_CAUSAL_CONV1D_UPDATE_GATED = INTERFACE_CAUSAL_CONV1D_UPDATE.but(
+    inputs={
+        "b_gate": "bfloat16[batch_size, dim]",
+        "c_gate": "bfloat16[batch_size, dim]",
+    },
 )
 
 # ---- the tests
@@ -313,7 +383,10 @@ class CausalConv1dTests(
 # (1) float32 sums and one rounding to bfloat16.
 # (2) the kernel multiplies in bfloat16 and adds in float32.
 # (3) both sides round nearly the same float32 value once.
-# (4) the state holds copies of inputs.
+# (4) the state holds copies of inputs, or products that bfloat16 rounds once from all
+# 16 bits.
+# (5) as without gates, of products of gates and inputs that bfloat16 rounds alike,
+# times a gate up to 5.5.
 
 
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
@@ -426,6 +499,143 @@ class TestCausalConv1dFwdD8192W4(CausalConv1dFwdBase):
     sha256 = "cd519aff256f0fdcb7392a5b1137fa3557fe05f27a8144b92a298002a7582fdf"
 
 
+# Causal convolution of each channel of u = b_gate * x, rounded to bfloat16, then times
+# c_gate: the sum over j of weight[j] * u[t - 2 + j]. A sequence's state is its last 2
+# inputs, in a slot of a pool: the oldest first. Several sequences, whose tokens stand
+# one after another; before the first token of one without an initial state are zeros.
+# Every sequence has a slot: of one with slot -1, which kernels skip, nothing is
+# defined.
+# stage:prefill, tp:1
+# Tolerances:
+#   output           source          rtol   atol   NMSE     reason
+#   output           oracle          0.004  6e-05  1.6e-05  (5)
+#   output           sglang          0.012  6e-05  3e-05    (5)
+#   new_conv_states  oracle, sglang  exact                  (4)
+def reference_causal_conv1d_fwd_gated():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        b_gate: torch.Tensor,
+        c_gate: torch.Tensor,
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        cache_indices: torch.Tensor,
+        has_initial_state: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        state_len = conv_states.shape[2]
+        # What is convolved, and kept as a state, is rounded to bfloat16.
+        x = (b_gate.float() * x.float()).to(x.dtype)
+        output = torch.empty_like(x)
+        new_conv_states = conv_states.clone()
+        for i, slot in enumerate(cache_indices.tolist()):
+            start, end = cu_seqlens[i : i + 2].tolist()
+            before = conv_states[slot].T
+            if not has_initial_state[i]:
+                before = torch.zeros_like(before)
+            seen = torch.cat((before, x[start:end]))  # [state_len + tokens, dim]
+
+            # [tokens, dim, width]: what each output sees, the oldest input first
+            windows = seen.float().unfold(0, weight.shape[1], 1)
+            convolved = (windows * weight.float()).sum(dim=-1)
+            output[start:end] = (c_gate[start:end].float() * convolved).to(x.dtype)
+            new_conv_states[slot] = seen[-state_len:].T
+        return output, new_conv_states
+
+    return run
+
+
+class CausalConv1dFwdGatedBase(CausalConv1dTests):
+    reference = staticmethod(reference_causal_conv1d_fwd_gated)
+    interface = INTERFACE_CAUSAL_CONV1D_FWD_GATED
+    axes = {"width": 3, "state_len": 2}
+    constants = ("is_gated",)
+    IS_GATED = True  # "gated" in the name
+
+class TestCausalConv1dFwdGatedD1024W3(CausalConv1dFwdGatedBase):
+    name = "causal_conv1d_fwd_gated_d1024_w3"  # model:lfm2-350m
+    axes = {"dim": 1024}
+    sha256 = "a87cd934e23518150db97b29a335850bf7a18882a63d42b5c214e040fc2be36e"
+
+class TestCausalConv1dFwdGatedD1536W3(CausalConv1dFwdGatedBase):
+    name = "causal_conv1d_fwd_gated_d1536_w3"  # model:lfm2-700m
+    axes = {"dim": 1536}
+    sha256 = "a1064e77e34feeb55736b08bfa70a0f7b83f4d1674207fb192154db907863a89"
+
+# model:lfm2-1.2b, model:lfm2-2.6b, model:lfm2-8b-a1b
+class TestCausalConv1dFwdGatedD2048W3(CausalConv1dFwdGatedBase):
+    name = "causal_conv1d_fwd_gated_d2048_w3"
+    axes = {"dim": 2048}
+    sha256 = "559ffd193074807675e79e96902748ac001d70dcdf3b7f93d78fca8d61fe4998"
+
+
+# Causal convolution of each channel and no activation behind it: the sum over j of
+# weight[j] * x[t - 2 + j]. A sequence's state is its last 2 inputs, in a slot of a
+# pool: the oldest first. Several sequences, whose tokens stand one after another;
+# before the first token of one without an initial state are zeros. Every sequence has a
+# slot: of one with slot -1, which kernels skip, nothing is defined.
+# stage:prefill, tp:1
+# Tolerances: as of reference_causal_conv1d_fwd_bias.
+def reference_causal_conv1d_fwd_linear():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        cache_indices: torch.Tensor,
+        has_initial_state: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        state_len = conv_states.shape[2]
+        output = torch.empty_like(x)
+        new_conv_states = conv_states.clone()
+        for i, slot in enumerate(cache_indices.tolist()):
+            start, end = cu_seqlens[i : i + 2].tolist()
+            before = conv_states[slot].T
+            if not has_initial_state[i]:
+                before = torch.zeros_like(before)
+            seen = torch.cat((before, x[start:end]))  # [state_len + tokens, dim]
+
+            # [tokens, dim, width]: what each output sees, the oldest input first
+            windows = seen.float().unfold(0, weight.shape[1], 1)
+            convolved = (windows * weight.float()).sum(dim=-1)
+            output[start:end] = convolved.to(x.dtype)
+            new_conv_states[slot] = seen[-state_len:].T
+        return output, new_conv_states
+
+    return run
+
+
+class CausalConv1dFwdLinearBase(CausalConv1dTests):
+    reference = staticmethod(reference_causal_conv1d_fwd_linear)
+    interface = INTERFACE_CAUSAL_CONV1D_FWD
+    axes = {"width": 3, "state_len": 2}
+    constants = ("is_linear",)
+    IS_LINEAR = True  # "linear" in the name
+
+class TestCausalConv1dFwdLinearD1024W3(CausalConv1dFwdLinearBase):
+    name = "causal_conv1d_fwd_linear_d1024_w3"  # model:lfm2-350m
+    axes = {"dim": 1024}
+    sha256 = "48236fa0ff67469830218c35dc6f5a1970c605a76d5d16b7ad87d4ac4cdc14e0"
+
+class TestCausalConv1dFwdLinearD1536W3(CausalConv1dFwdLinearBase):
+    name = "causal_conv1d_fwd_linear_d1536_w3"  # model:lfm2-700m
+    axes = {"dim": 1536}
+    sha256 = "9036bb58d0781f4ba27feb97c0ed9385e05872d012386545fd88c3448d28ec34"
+
+# model:lfm2-1.2b, model:lfm2-2.6b, model:lfm2-8b-a1b
+class TestCausalConv1dFwdLinearD2048W3(CausalConv1dFwdLinearBase):
+    name = "causal_conv1d_fwd_linear_d2048_w3"
+    axes = {"dim": 2048}
+    sha256 = "6198bc224c8bd475f55400f2029ce3fb3df51522d1eaddc47dfa5794f830741c"
+
+
 # Causal convolution of each channel, then silu(x) = x * sigmoid(x): bias + the sum over
 # j of weight[j] * x[t - 3 + j]. A sequence's state is its last 3 inputs, in a slot of a
 # pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
@@ -513,6 +723,122 @@ class TestCausalConv1dUpdateD8192W4(CausalConv1dUpdateBase):
     name = "causal_conv1d_update_d8192_w4"  # model:qwen3-next-80b-a3b
     axes = {"dim": 8192}
     sha256 = "6cd7ae9753a5b5f522ca43cc6a82a9091aaea8a67074861b2f24de387cb249f1"
+
+
+# Causal convolution of each channel of u = b_gate * x, rounded to bfloat16, then times
+# c_gate: the sum over j of weight[j] * u[t - 2 + j]. A sequence's state is its last 2
+# inputs, in a slot of a pool: the oldest first. One token a sequence. A row of slot -1
+# is padding: no state is written, and its output is 0.
+# stage:decode, tp:1
+# Tolerances: as of reference_causal_conv1d_fwd_gated.
+def reference_causal_conv1d_update_gated():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        b_gate: torch.Tensor,
+        c_gate: torch.Tensor,
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        cache_indices: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Slot -1 marks padding: such a row returns 0 and writes no state.
+        rows = (cache_indices >= 0).nonzero().squeeze(1)
+        slots = cache_indices[rows].long()
+        # What is convolved, and kept as a state, is rounded to bfloat16.
+        x = (b_gate.float() * x.float()).to(x.dtype)
+        seen = torch.cat((conv_states[slots], x[rows].unsqueeze(2)), dim=2)
+
+        convolved = (seen.float() * weight.float()).sum(dim=-1)
+        output = torch.zeros_like(x)
+        output[rows] = (c_gate[rows].float() * convolved).to(x.dtype)
+        new_conv_states = conv_states.clone()
+        new_conv_states[slots] = seen[:, :, 1:]
+        return output, new_conv_states
+
+    return run
+
+
+class CausalConv1dUpdateGatedBase(CausalConv1dTests):
+    reference = staticmethod(reference_causal_conv1d_update_gated)
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE_GATED
+    axes = {"width": 3, "state_len": 2}
+    constants = ("is_gated",)
+    IS_GATED = True  # "gated" in the name
+
+class TestCausalConv1dUpdateGatedD1024W3(CausalConv1dUpdateGatedBase):
+    name = "causal_conv1d_update_gated_d1024_w3"  # model:lfm2-350m
+    axes = {"dim": 1024}
+    sha256 = "4c64431670b9e66c6cce306ff19f46d1498eaa0ba423e747d264ed53e2ddee09"
+
+class TestCausalConv1dUpdateGatedD1536W3(CausalConv1dUpdateGatedBase):
+    name = "causal_conv1d_update_gated_d1536_w3"  # model:lfm2-700m
+    axes = {"dim": 1536}
+    sha256 = "415d2ac52b26b457fcc5efd1ec1d2a4a2f5203ee9151ff064780b5e99a303971"
+
+# model:lfm2-1.2b, model:lfm2-2.6b, model:lfm2-8b-a1b
+class TestCausalConv1dUpdateGatedD2048W3(CausalConv1dUpdateGatedBase):
+    name = "causal_conv1d_update_gated_d2048_w3"
+    axes = {"dim": 2048}
+    sha256 = "813f9e51249b980e38964735d099e07eef116812fc6621282ee47b904b95968c"
+
+
+# Causal convolution of each channel and no activation behind it: the sum over j of
+# weight[j] * x[t - 2 + j]. A sequence's state is its last 2 inputs, in a slot of a
+# pool: the oldest first. One token a sequence. A row of slot -1 is padding: no state is
+# written, and its output is 0.
+# stage:decode, tp:1
+# Tolerances: as of reference_causal_conv1d_fwd_bias.
+def reference_causal_conv1d_update_linear():
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        x: torch.Tensor,
+        conv_states: torch.Tensor,
+        weight: torch.Tensor,
+        cache_indices: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Slot -1 marks padding: such a row returns 0 and writes no state.
+        rows = (cache_indices >= 0).nonzero().squeeze(1)
+        slots = cache_indices[rows].long()
+        seen = torch.cat((conv_states[slots], x[rows].unsqueeze(2)), dim=2)
+
+        convolved = (seen.float() * weight.float()).sum(dim=-1)
+        output = torch.zeros_like(x)
+        output[rows] = convolved.to(x.dtype)
+        new_conv_states = conv_states.clone()
+        new_conv_states[slots] = seen[:, :, 1:]
+        return output, new_conv_states
+
+    return run
+
+
+class CausalConv1dUpdateLinearBase(CausalConv1dTests):
+    reference = staticmethod(reference_causal_conv1d_update_linear)
+    interface = INTERFACE_CAUSAL_CONV1D_UPDATE
+    axes = {"width": 3, "state_len": 2}
+    constants = ("is_linear",)
+    IS_LINEAR = True  # "linear" in the name
+
+class TestCausalConv1dUpdateLinearD1024W3(CausalConv1dUpdateLinearBase):
+    name = "causal_conv1d_update_linear_d1024_w3"  # model:lfm2-350m
+    axes = {"dim": 1024}
+    sha256 = "d1dcb0cb2cc38494074949c027dd14869010def56fe518846ace73d28a857f1d"
+
+class TestCausalConv1dUpdateLinearD1536W3(CausalConv1dUpdateLinearBase):
+    name = "causal_conv1d_update_linear_d1536_w3"  # model:lfm2-700m
+    axes = {"dim": 1536}
+    sha256 = "d8241327cc2cb96a24fdd60ff94d66474f4a0569ed0b1dd1714dfdef9dc7d90d"
+
+# model:lfm2-1.2b, model:lfm2-2.6b, model:lfm2-8b-a1b
+class TestCausalConv1dUpdateLinearD2048W3(CausalConv1dUpdateLinearBase):
+    name = "causal_conv1d_update_linear_d2048_w3"
+    axes = {"dim": 2048}
+    sha256 = "27be2c6f23806cffbf2beb58d57272163529f25484e650470c47cac02800fa40"
 
 
 # fmt: on

@@ -27,6 +27,7 @@ OTHERS = {
     "trtllm_fp4_block_scale_moe_topk1_": "experts are chosen before, as rewrites says",
     "nvfp4_quantize_": "what nvfp4_quantize calls, which has no linear layout",
     "rope_backward_": "a rotation with other sines; none is a backward pass",
+    "in-steps": "norm, rotation and append, none of which is the whole",
     "rope_grid": "a rotation by a cache that its callers make of the grid",
     "mxfp4_quantize_": "what mxfp4_quantize calls, which has no linear layout",
 }

@@ -23,12 +23,23 @@ class Channels:
     width: int = 4
     bias: bool = False
     tp: int = 1
+    # linear, gated, or silu where it is empty
+    kind: str = ""
 
 
 LAYERS = (
     Channels(8192, ("qwen3-next-80b-a3b",)),
     Channels(10240, ("nemotron-h-8b",), bias=True),
     Channels(4096, ("kimi-linear-48b-a3b",)),
+    *(
+        Channels(dim, models, 3, kind=kind)
+        for kind in ("linear", "gated")
+        for dim, models in (
+            (1024, ("lfm2-350m",)),
+            (1536, ("lfm2-700m",)),
+            (2048, ("lfm2-1.2b", "lfm2-2.6b", "lfm2-8b-a1b")),
+        )
+    ),
 )
 
 
@@ -42,7 +53,8 @@ def instance(
 ) -> Spec:
     """Return the definition of a name for a model."""
     bias = "_bias_" in name
-    layer = Channels(sizes["d"], (model,), sizes["w"], bias)
+    kind = next((k for k in ("linear", "gated") if f"_{k}_" in name), "")
+    layer = Channels(sizes["d"], (model,), sizes["w"], bias, kind=kind)
     return conv_spec(layer, "update" if "_update_" in name else "fwd")
 
 
@@ -50,7 +62,7 @@ def conv_spec(layer: Channels, stage: str) -> Spec:
     """Return the definition of one layer and stage."""
     fwd = stage == "fwd"
     rows = ("total_tokens" if fwd else "batch_size", "dim")
-    word = "_bias" if layer.bias else ""
+    word = "_bias" if layer.bias else f"_{layer.kind}" if layer.kind else ""
     return Spec(
         name=f"causal_conv1d_{stage}{word}_d{layer.dim}_w{layer.width}",
         description=_description(layer, fwd),
@@ -63,7 +75,7 @@ def conv_spec(layer: Channels, stage: str) -> Spec:
         axes=_axes(layer, fwd),
         inputs=_inputs(layer, fwd, rows),
         outputs={
-            "output": Tensor(rows, "bfloat16", "Convolved rows, after silu."),
+            "output": Tensor(rows, "bfloat16", _OUTPUTS[layer.kind]),
             "new_conv_states": Tensor(
                 POOL, "bfloat16", "The pool after the call; other slots as before."
             ),
@@ -79,7 +91,7 @@ def conv_spec(layer: Channels, stage: str) -> Spec:
             if fwd
             else ("state_len == width - 1", "num_slots >= batch_size")
         ),
-        reference=reference_text("causal_conv1d", stage, ("bias",) * layer.bias),
+        reference=reference_text("causal_conv1d", stage, word[1:].split()),
         captured_from=(
             "gqa_ragged_prefill_causal_h32_kv4_d128"
             if fwd
@@ -91,13 +103,31 @@ def conv_spec(layer: Channels, stage: str) -> Spec:
     )
 
 
+_OUTPUTS = {
+    "": "Convolved rows, after silu.",
+    "linear": "Convolved rows.",
+    "gated": "Convolved rows, times the second gate.",
+}
+# what is done, to what, and what a state holds
+_KINDS = {
+    "": (", then silu(x) = x * sigmoid(x)", "x", ", before silu"),
+    "linear": (" and no activation behind it", "x", ""),
+    "gated": (
+        " of u = b_gate * x, rounded to bfloat16, then times c_gate",
+        "u",
+        "",
+    ),
+}
+
+
 def _description(layer: Channels, fwd: bool) -> str:
     added = "bias + " if layer.bias else ""
     last = layer.width - 1
+    how, what, before = _KINDS[layer.kind]
     text = (
-        f"Causal convolution of each channel, then silu(x) = x * sigmoid(x): {added}the"
-        f" sum over j of weight[j] * x[t - {last} + j]. A sequence's state is its last"
-        f" {last} inputs, in a slot of a pool: the oldest first, before silu."
+        f"Causal convolution of each channel{how}: {added}the"
+        f" sum over j of weight[j] * {what}[t - {last} + j]. A sequence's state is its"
+        f" last {last} inputs, in a slot of a pool: the oldest first{before}."
     )
     if fwd:
         return (
@@ -144,7 +174,12 @@ def _inputs(layer: Channels, fwd: bool, rows: tuple[str, ...]) -> dict[str, Tens
             ("num_seqs",), "bool", "Whether a sequence goes on from its slot's state."
         )
     }
+    gates = {
+        "b_gate": Tensor(rows, "bfloat16", "Multiplied with x."),
+        "c_gate": Tensor(rows, "bfloat16", "Multiplied with what was convolved."),
+    }
     return {
+        **(gates if layer.kind == "gated" else {}),
         "x": Tensor(rows, "bfloat16", "One row a token."),
         "conv_states": Tensor(POOL, "bfloat16", "Pool of states."),
         "weight": Tensor(

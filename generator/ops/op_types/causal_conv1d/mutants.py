@@ -43,11 +43,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         changes["bias of the next channel"] = lambda i: {"bias": i["bias"].roll(1)}
         changes["bias subtracted"] = lambda i: {"bias": -i["bias"]}
     spoilt: dict[str, Callable[[Outputs, Inputs], Outputs]] = {
-        "silu missing": lambda o, i: (_before_silu(o[0]), o[1]),
-        "silu twice": lambda o, i: (
-            torch.nn.functional.silu(o[0].float()).to(o[0].dtype),
-            o[1],
-        ),
+        **_of_activation(definition),
         "states not written": lambda o, i: (o[0], i["conv_states"].clone()),
         "states written newest first": lambda o, i: (o[0], _written(o, i, _flipped)),
         "states shifted by one": lambda o, i: (o[0], _written(o, i, _shifted)),
@@ -57,6 +53,43 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     found = [on_inputs(definition, name, change) for name, change in changes.items()]
     found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
     return tuple(found)
+
+
+def _of_activation(
+    definition: Definition,
+) -> dict[str, Callable[[Outputs, Inputs], Outputs]]:
+    """Return the defects of silu: one too many, or one too few."""
+
+    def silu(outputs: Outputs, inputs: Inputs) -> Outputs:
+        value = torch.nn.functional.silu(outputs[0].float())
+        return value.to(outputs[0].dtype), outputs[1]
+
+    if {"is_linear", "is_gated"} & {*definition.constants}:
+        return {"silu where there is none": silu}
+    return {
+        "silu missing": lambda o, i: (_before_silu(o[0]), o[1]),
+        "silu twice": silu,
+    }
+
+
+def of_gates(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of the gates before and behind the convolution."""
+    changes: dict[str, Change] = {
+        "gates swapped": lambda i: {"b_gate": i["c_gate"], "c_gate": i["b_gate"]},
+        "gate and input swapped behind": lambda i: {"x": i["c_gate"], "c_gate": i["x"]},
+        "first gate missing": lambda i: {"b_gate": torch.ones_like(i["b_gate"])},
+        "second gate missing": lambda i: {"c_gate": torch.ones_like(i["c_gate"])},
+        "first gate of the next channel": lambda i: {"b_gate": shifted(i["b_gate"], 1)},
+        "second gate of the next channel": lambda i: {
+            "c_gate": shifted(i["c_gate"], 1)
+        },
+        "second gate by a sigmoid": lambda i: {
+            "c_gate": i["c_gate"].float().sigmoid().to(i["c_gate"].dtype)
+        },
+    }
+    return tuple(
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
 
 
 def of_prefills(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -159,10 +192,12 @@ def _others_zero(outputs: Outputs, inputs: Inputs) -> Outputs:
 def _together(run: Run, inputs: dict[str, Any]) -> Any:
     """Let each sequence see the last inputs of the one before it."""
     states, ends = inputs["conv_states"].clone(), inputs["cu_seqlens"].tolist()
-    length = states.shape[2]
+    length, seen = states.shape[2], inputs["x"]
+    if "b_gate" in inputs:
+        seen = inputs["b_gate"] * seen
     for place, slot in enumerate(inputs["cache_indices"].tolist()):
         if ends[place] >= length:
-            states[slot] = inputs["x"][ends[place] - length : ends[place]].T
+            states[slot] = seen[ends[place] - length : ends[place]].T
     goes_on = inputs["has_initial_state"].clone()
     goes_on[1:] = True
     changes = {"conv_states": states, "has_initial_state": goes_on}
@@ -172,6 +207,7 @@ def _together(run: Run, inputs: dict[str, Any]) -> Any:
 
 MUTANTS = (
     MutantGroup(mutants, "x conv_states weight cache_indices output new_conv_states"),
+    MutantGroup(of_gates, "b_gate c_gate x"),
     MutantGroup(of_prefills, "x conv_states cu_seqlens has_initial_state"),
     MutantGroup(of_steps, "x conv_states cache_indices batch_size"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -61,9 +62,11 @@ def _split(subject: RelatedCalls) -> Iterator[Claim]:
     for first, last in ((starts, cuts), (cuts, ends)):
         rows = torch.cat([torch.arange(a, b) for a, b in zip(first, last, strict=True)])
         lengths = (last - first).cumsum(0)
+        names = [name for name in ("b_gate", "c_gate", "x") if name in inputs]
+        by_row: dict[str, Any] = {name: inputs[name][rows] for name in names}
         given = {
             **inputs,
-            "x": inputs["x"][rows],
+            **by_row,
             "conv_states": state,
             "cu_seqlens": torch.nn.functional.pad(lengths, (1, 0)).to(torch.int32),
             "has_initial_state": goes_on,

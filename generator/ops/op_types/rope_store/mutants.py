@@ -1,0 +1,223 @@
+"""The defects of rotations that are stored: slots, rows, pairs, positions and norms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from generator.ops.common_mutants import rounded_inputs
+from generator.ops.mutants import (
+    Change,
+    DomainMutant,
+    Inputs,
+    MutantGroup,
+    Outputs,
+    Run,
+    calling,
+    on_inputs,
+    on_outputs,
+    shifted,
+)
+from kernel_judge.definition import Definition
+from kernel_judge.inputs.trial import as_tuple
+
+
+def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of which row goes to which slot, and of what stays."""
+    changes: dict[str, Change] = {
+        "slots in order": lambda i: {
+            "slot_mapping": torch.arange(
+                len(i["slot_mapping"]), device=i["slot_mapping"].device
+            )
+        },
+        "slot of the token before": lambda i: {
+            "slot_mapping": i["slot_mapping"].roll(1)
+        },
+        "slots sorted": lambda i: {"slot_mapping": i["slot_mapping"].sort().values},
+    }
+
+    def unwritten(places: Callable[[Inputs], torch.Tensor]) -> Any:
+        def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+            slots = places(inputs)
+            found = [out.clone() for out in outputs[1:]]
+            for out, name in zip(found, ("k_cache", "v_cache"), strict=True):
+                out[slots] = inputs[name][slots]
+            return (outputs[0], *found)
+
+        return spoil
+
+    def cleared(outputs: Outputs, inputs: Inputs) -> Outputs:
+        found = [torch.zeros_like(out) for out in outputs[1:]]
+        for out, right in zip(found, outputs[1:], strict=True):
+            out[inputs["slot_mapping"]] = right[inputs["slot_mapping"]]
+        return (outputs[0], *found)
+
+    def zero(inputs: Inputs) -> torch.Tensor:
+        return torch.zeros(1, dtype=torch.int64, device=inputs["k_cache"].device)
+
+    return (
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        on_outputs(definition, "slot 0 taken as padding", unwritten(zero)),
+        on_outputs(
+            definition,
+            "last token not stored",
+            unwritten(lambda i: i["slot_mapping"][-1:]),
+        ),
+        on_outputs(definition, "rest of the cache cleared", cleared),
+        on_outputs(
+            definition,
+            "values not stored",
+            lambda o, i: (o[0], o[1], i["v_cache"].clone()),
+        ),
+        on_outputs(
+            definition,
+            "keys not stored",
+            lambda o, i: (o[0], i["k_cache"].clone(), o[2]),
+        ),
+    )
+
+
+def of_rows(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of which heads turn, and by which row of the cache."""
+
+    def cosines(change: Callable[..., Any]) -> Change:
+        def of(inputs: Inputs) -> dict[str, torch.Tensor]:
+            cos, sin = inputs["cos_sin_cache"].chunk(2, dim=1)
+            return {"cos_sin_cache": torch.cat(change(cos, sin), dim=1)}
+
+        return of
+
+    changes: dict[str, Change] = {
+        "keys and values swapped": lambda i: {"k": i["v"], "v": i["k"]},
+        "keys as values": lambda i: {"v": i["k"]},
+        "values of the token before": lambda i: {"v": shifted(i["v"], 0)},
+        "heads of keys shifted": lambda i: {"k": i["k"].roll(1, 2)},
+        "sin negated": cosines(lambda cos, sin: (cos, -sin)),
+        "cos and sin swapped": cosines(lambda cos, sin: (sin, cos)),
+        "frequencies reversed": cosines(lambda cos, sin: (cos.flip(1), sin.flip(1))),
+        "position of the next token": lambda i: {"positions": i["positions"].roll(-1)},
+        "position of the slot": lambda i: {
+            "positions": i["slot_mapping"] % len(i["cos_sin_cache"])
+        },
+        "positions one too far": lambda i: {
+            "positions": (i["positions"] + 1) % len(i["cos_sin_cache"])
+        },
+    }
+
+    def turned_values(run: Run, inputs: dict[str, Any]) -> Any:
+        q, keys, _ = as_tuple(run(*inputs.values()))
+        given: dict[str, Any] = {**inputs, "k": inputs["v"]}
+        given["k_cache"] = inputs["v_cache"]
+        return q, keys, as_tuple(run(*given.values()))[1]
+
+    def plain_keys(outputs: Outputs, inputs: Inputs) -> Outputs:
+        keys = outputs[1].clone()
+        keys[inputs["slot_mapping"]] = inputs["k"]
+        return outputs[0], keys, outputs[2]
+
+    return (
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        calling(definition, "values turned as well", turned_values),
+        on_outputs(definition, "keys stored before the turn", plain_keys),
+        on_outputs(
+            definition, "queries not turned", lambda o, i: (i["q"].clone(), *o[1:])
+        ),
+    )
+
+
+def of_pairs(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of which dimensions turn together."""
+    size, rotary = definition.axes["head_size"], definition.axes["rotary_dim"]
+    pairs = torch.arange(rotary).view(-1, 2)
+    neox = definition.constants["is_neox"]
+    other = pairs.T.flatten() if neox else pairs.flatten().view(2, -1).T.flatten()
+    found = [_reordered(definition, "pairs of the other style", other)]
+    if rotary < size:
+        order = torch.arange(size).roll(rotary)
+        name = "last dimensions turned, not the first"
+        found.append(_reordered(definition, name, order))
+    return tuple(found)
+
+
+def _reordered(definition: Definition, name: str, order: torch.Tensor) -> DomainMutant:
+    """Return the mutant that turns reordered dimensions and restores their order."""
+
+    def call(run: Run, inputs: dict[str, Any]) -> Any:
+        rest = torch.arange(len(order), inputs["q"].shape[-1])
+        whole = torch.cat([order, rest])
+        names = [n for n in ("q", "k", "q_weight", "k_weight") if n in inputs]
+        given = dict(inputs)
+        given |= {n: inputs[n][..., whole].contiguous() for n in names}
+        q, keys, values = as_tuple(run(*given.values()))
+        slots, back = inputs["slot_mapping"], whole.argsort()
+        keys = keys.clone()
+        keys[slots] = keys[slots][..., back]
+        return q[..., back].contiguous(), keys, values
+
+    return calling(definition, name, call)
+
+
+def of_norms(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of the norm of each head."""
+    eps, size = definition.constants["eps"], definition.axes["head_size"]
+    one = 0.0 if definition.constants["unit_offset"] else 1.0
+    names = ("q_weight", "k_weight")
+
+    def weights(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+        return lambda i: {n: change(i[n].float()).to(i[n].dtype) for n in names}
+
+    changes: dict[str, Change] = {
+        "weights of q and k swapped": lambda i: {
+            "q_weight": i["k_weight"],
+            "k_weight": i["q_weight"],
+        },
+        "weights missing": weights(lambda w: torch.full_like(w, one)),
+        "weights of the next dimension": weights(lambda w: w.roll(1)),
+        "weights off by one": weights(lambda w: w + (1.0 if one else -1.0)),
+    }
+    # mean squares of a token's heads [..., heads, 1] -> the divisor for sqrt(ms + eps)
+    lengths: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "eps ten times too large": lambda ms: torch.sqrt(ms + 10.0 * eps),
+        "eps missing": torch.sqrt,
+        "eps outside the root": lambda ms: torch.sqrt(ms) + eps,
+        "sum instead of mean": lambda ms: torch.sqrt(ms * size + eps),
+        "norm missing": torch.ones_like,
+        "all heads normalised together": lambda ms: torch.sqrt(
+            ms.mean(dim=-2, keepdim=True) + eps
+        ),
+    }
+    return (
+        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        *(_divided(definition, name, length) for name, length in lengths.items()),
+    )
+
+
+def _divided(
+    definition: Definition, name: str, length: Callable[[torch.Tensor], torch.Tensor]
+) -> DomainMutant:
+    """Return the mutant that divides queries and keys by another divisor."""
+    eps = definition.constants["eps"]
+
+    def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
+        q, keys, values = outputs
+        slots, keys = inputs["slot_mapping"], keys.clone()
+        found = []
+        for rows, heads in ((q, inputs["q"]), (keys[slots], inputs["k"])):
+            ms = heads.double().square().mean(dim=-1, keepdim=True)
+            factor = torch.sqrt(ms + eps) / length(ms)
+            found.append((rows.double() * factor).to(rows.dtype))
+        keys[slots] = found[1]
+        return found[0], keys, values
+
+    return on_outputs(definition, name, spoil)
+
+
+MUTANTS = (
+    MutantGroup(of_slots, "slot_mapping k_cache v_cache"),
+    MutantGroup(of_rows, "k v cos_sin_cache positions slot_mapping"),
+    MutantGroup(of_pairs, "q k head_size rotary_dim is_neox"),
+    MutantGroup(of_norms, "q_weight k_weight head_size eps unit_offset"),
+    MutantGroup(rounded_inputs, "q k cos_sin_cache"),
+)

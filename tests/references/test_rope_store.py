@@ -1,0 +1,703 @@
+"""Reference tests of op_type rope_store.
+
+Rendered: don't edit. `gen-tests --op-type rope_store` renders this file anew.
+
+Each class tests one definition. It compares what the definition's `run()` returns with
+- FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
+- what these kernels returned when they were recorded, anywhere
+- an independent float64 implementation in PyTorch, `oracle`, anywhere
+- what it returns for related inputs, `relations`, anywhere
+Tolerances stand at each reference; the dtype's default is that of
+kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from generator.ops.op_types.rope_store.relations import store_relations
+from generator.running.harness import (
+    GroundTruthsAgree,
+    MatchesRecorded,
+    Metamorphic,
+    main,
+    matches,
+)
+from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
+from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
+from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.subject import Kernel, Op
+
+# ---- the op: cases, inputs, float64 oracle, production kernels
+# relations: generator.ops.op_types.rope_store.relations
+
+_ONE_ROUNDING = (
+    "float32 operations and one rounding to bfloat16: half an ulp is 2^-8 at most; the "
+    "two products may cancel from 2·2.5·6, of which 2^-23 is 4e-6; rows that no token has "
+    "are copied"
+)
+_ROUNDED_ALIKE = (
+    "both sides round nearly the same float32 value once, to neighbours at most: 2^-7, "
+    "and that is rare"
+)
+_ROUNDED_NORM = (
+    "FlashInfer's norm rounds to bfloat16 before the rotation: 2^-9 of either dimension "
+    "of a pair, which are up to 6 in size; three roundings of 2.4e-6 (2^-8/sqrt(3)/1.44, "
+    "squared) are 7e-6 of the power"
+)
+_TURNED = ("q_out", "k_cache_out")
+TOLERANCES = (
+    Override("v_cache_out", EXACT, "bits are copied, none is computed"),
+    *(
+        Override(o, Tolerance(4e-3, 4e-6, 5e-6), _ONE_ROUNDING, source="oracle")
+        for o in _TURNED
+    ),
+    *(
+        Override(
+            o,
+            Tolerance(8e-3, 2.4e-2, 1e-5),
+            _ROUNDED_NORM,
+            source="flashinfer",
+            constant="eps",
+        )
+        for o in _TURNED
+    ),
+    *(Override(o, Tolerance(8e-3, 4e-6, 1e-6), _ROUNDED_ALIKE) for o in _TURNED),
+)
+# tokens, slots, rows of the cache of cosines, and the size of each case
+_CASES = {
+    "one-token": ("small", 1, 16, 64),
+    "some-tokens": ("small", 9, 24, 300),
+    "full-cache": ("small", 16, 16, 20),
+    "batch": ("medium", 67, 192, 4_096),
+    "past-limits": (LIMITS, 2_061, 4_128, (1 << 17) + 28),
+    "long-batch": ("large", 8_192, 32_768, 196_608),
+}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return one token, a full cache and batches; of normalised heads also small ones."""
+    usual = [
+        Case(name, size, _axes(*lengths)) for name, (size, *lengths) in _CASES.items()
+    ]
+    if "q_weight" in definition.interface.inputs:
+        usual.append(Case("small-values", "small", _axes(3, 8, 50), {"std": 1e-3}))
+    return usual
+
+
+def _axes(tokens: int, slots: int, positions: int) -> dict[str, int]:
+    return {"num_tokens": tokens, "max_seq_len": positions, "num_slots": slots}
+
+
+def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return heads, rational points of the circle, both ends of positions and slots.
+
+    Heads and caches are bfloat16, cos_sin_cache float32 [max_seq_len, rotary_dim],
+    positions and slots int64 [num_tokens], of which no slot occurs twice.
+    """
+    axes = {**definition.axes, **case.axes}
+    tokens, rows, slots = (axes[n] for n in ("num_tokens", "max_seq_len", "num_slots"))
+    size, std = axes["head_size"], case.params.get("std", 1.0)
+    heads = {"q": "num_qo_heads", "k": "num_kv_heads", "v": "num_kv_heads"}
+    made: dict[str, Any] = {
+        name: stream.child(name).values(
+            (tokens, axes[count], size), std, torch.bfloat16
+        )
+        for name, count in heads.items()
+    }
+    for name in ("q_weight", "k_weight"):
+        weight = 0.5 + stream.child(name).values((size,), 0.4)
+        made[name] = weight.to(torch.bfloat16)
+    for name in ("k_cache", "v_cache"):
+        shape = (slots, axes["num_kv_heads"], size)
+        made[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
+    slope = stream.child("slope").values((rows, axes["rotary_dim"] // 2))
+    square = slope * slope
+    circle = torch.cat([1.0 - square, 2.0 * slope], 1)
+    made["cos_sin_cache"] = circle / (1.0 + square).repeat(1, 2)
+    positions = torch.tensor(stream.child("positions").integers(0, rows, tokens))
+    positions[0] = rows - 1
+    positions[1:2] = 0
+    made["positions"] = positions
+    order = stream.child("slots").permutation(slots)
+    ends = torch.tensor([slots - 1, 0])
+    order = torch.cat([ends, order[(order > 0) & (order < slots - 1)]])
+    made["slot_mapping"] = order[:tokens].clone()
+    return {name: made[name] for name in definition.interface.inputs}
+
+
+def oracle(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return queries and both caches in float64: pairs as complex numbers."""
+    cache = inputs["cos_sin_cache"].double()
+    half = cache.shape[1] // 2
+    turn = torch.complex(cache[:, :half], cache[:, half:])[inputs["positions"]]
+    real = torch.arange(half, device=cache.device)
+    imaginary = real + half
+    if not definition.constants["is_neox"]:
+        real, imaginary = 2 * real, 2 * real + 1
+
+    def turned(name: str) -> torch.Tensor:
+        out: torch.Tensor = inputs[name].double()
+        if f"{name}_weight" in inputs:
+            length = torch.linalg.vector_norm(out, dim=-1, keepdim=True)
+            eps = definition.constants["eps"]
+            root = torch.sqrt(length * length / out.shape[-1] + eps)
+            offset = 1.0 if definition.constants["unit_offset"] else 0.0
+            out = out / root * (inputs[f"{name}_weight"].double() + offset)
+        pairs = torch.complex(out[..., real], out[..., imaginary]) * turn[:, None]
+        out[..., real], out[..., imaginary] = pairs.real, pairs.imag
+        return out
+
+    row_of = {slot: row for row, slot in enumerate(inputs["slot_mapping"].tolist())}
+    stored = []
+    for name, rows in (("k_cache", turned("k")), ("v_cache", inputs["v"].double())):
+        slots = enumerate(inputs[name].double())
+        stored.append(
+            torch.stack([rows[row_of[s]] if s in row_of else own for s, own in slots])
+        )
+    return turned("q"), stored[0], stored[1]
+
+
+def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return its kernels one after the other: norm, rotation and append."""
+    return (Backend("in-steps"),)
+
+
+def flashinfer_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return queries and caches; to the append each slot is a page of one token."""
+    import flashinfer
+
+    constants, q, k = definition.constants, inputs["q"], inputs["k"]
+    if "q_weight" in inputs:
+        one_plus = constants["unit_offset"]
+        norm = flashinfer.norm.gemma_rmsnorm if one_plus else flashinfer.norm.rmsnorm
+        eps = constants["eps"]
+        q = norm(q.flatten(0, 1), inputs["q_weight"], eps).view_as(q)
+        k = norm(k.flatten(0, 1), inputs["k_weight"], eps).view_as(k)
+    tokens, size = q.shape[0], definition.axes["head_size"]
+    q_out, keys = flashinfer.apply_rope_with_cos_sin_cache(
+        inputs["positions"],
+        q.view(tokens, -1),
+        k.view(tokens, -1),
+        size,
+        inputs["cos_sin_cache"],
+        is_neox=constants["is_neox"],
+    )
+    caches = tuple(inputs[name].unsqueeze(1) for name in ("k_cache", "v_cache"))
+    starts = torch.arange(tokens + 1, dtype=torch.int32, device=q.device)
+    flashinfer.page.append_paged_kv_cache(
+        keys.view_as(k),
+        inputs["v"],
+        starts[:-1],
+        torch.zeros_like(starts[:-1]),
+        caches,
+        inputs["slot_mapping"].int(),
+        starts,
+        torch.ones_like(starts[:-1]),
+    )
+    return q_out.view_as(q), inputs["k_cache"], inputs["v_cache"]
+
+
+def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
+    """Return its kernel of rotation and store; it has none that normalises as well."""
+    if "q_weight" in definition.interface.inputs:
+        return ()
+    return (Backend("jit", needs=("tvm_ffi",)),)
+
+
+def sglang_ground_truth(
+    definition: Definition, inputs: dict[str, Any], backend: str
+) -> Any:
+    """Return queries and caches, which the kernel writes to."""
+    from sglang.kernels.ops.attention.rope import apply_rope_inplace_with_kvcache
+
+    caches = [inputs[name].flatten(1) for name in ("k_cache", "v_cache")]
+    apply_rope_inplace_with_kvcache(
+        *(inputs[name] for name in ("q", "k", "v")),
+        *caches,
+        inputs["cos_sin_cache"],
+        inputs["positions"],
+        inputs["slot_mapping"],
+        is_neox=definition.constants["is_neox"],
+    )
+    return inputs["q"], inputs["k_cache"], inputs["v_cache"]
+
+
+OP = Op(
+    cases=cases,
+    make_inputs=make_inputs,
+    oracle=oracle,
+    relations=store_relations,
+    tolerances=TOLERANCES,
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
+)
+
+
+# ---- the interfaces
+
+INTERFACE_QK_RMSNORM_ROPE_STORE_EPS = Interface(
+    inputs={
+        "q": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k": "bfloat16[num_tokens, num_kv_heads, head_size]",
+        "v": "bfloat16[num_tokens, num_kv_heads, head_size]",
+        "q_weight": "bfloat16[head_size]",
+        "k_weight": "bfloat16[head_size]",
+        "cos_sin_cache": "float32[max_seq_len, rotary_dim]",
+        "positions": "int64[num_tokens]",
+        "k_cache": "bfloat16[num_slots, num_kv_heads, head_size]",
+        "v_cache": "bfloat16[num_slots, num_kv_heads, head_size]",
+        "slot_mapping": "int64[num_tokens]",
+    },
+    outputs={
+        "q_out": "bfloat16[num_tokens, num_qo_heads, head_size]",
+        "k_cache_out": "bfloat16[num_slots, num_kv_heads, head_size]",
+        "v_cache_out": "bfloat16[num_slots, num_kv_heads, head_size]",
+    },
+)
+INTERFACE_ROPE_STORE = INTERFACE_QK_RMSNORM_ROPE_STORE_EPS.but(
+    without=("q_weight", "k_weight"),
+)
+
+# ---- the tests
+
+
+class RopeStoreTests(
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
+):
+    """What the tests of rope_store share."""
+
+    op_type = "rope_store"
+    sizes = ("small", "medium")
+    op = OP
+
+
+# fmt: off
+# ruff: noqa: RUF012 - axes are read, never changed
+# Each reference as its definitions have it, then a class for each definition.
+# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Reasons, each derived with its bound:
+# (1) float32 operations and one rounding to bfloat16.
+# (2) FlashInfer's norm rounds to bfloat16 before the rotation.
+# (3) both sides round nearly the same float32 value once, to neighbours at most.
+# (4) bits are copied, none is computed.
+
+
+# RMS norm of each head of queries and keys, x * rsqrt(mean(x^2) + 1e-06) * (1 +
+# weight), then rotary embedding, in float32 and rounded once: dimension i of a head
+# turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. Turned
+# keys and the values, as they are, go to the slots of the cache that slot_mapping
+# names; what is not written stays. In serving the caches are written in place.
+# tp:1
+# Tolerances:
+#   output       source                      rtol   atol   NMSE   reason
+#   q_out        oracle                      0.004  4e-06  5e-06  (1)
+#   q_out        flashinfer                  0.008  0.024  1e-05  (2)
+#   q_out        sglang                      0.008  4e-06  1e-06  (3)
+#   k_cache_out  oracle                      0.004  4e-06  5e-06  (1)
+#   k_cache_out  flashinfer                  0.008  0.024  1e-05  (2)
+#   k_cache_out  sglang                      0.008  4e-06  1e-06  (3)
+#   v_cache_out  oracle, flashinfer, sglang  exact                (4)
+def reference_gemma_qk_rmsnorm_rope_store_eps_1em6():
+    import torch
+
+    EPS = 1e-06
+
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = x.float()
+        inverse = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return x * inverse * (1.0 + weight.float())
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = torch.cat(
+            (first * cos - second * sin, second * cos + first * sin), dim=-1
+        )
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        q_weight: torch.Tensor,
+        k_weight: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        # The normalised heads stay in float32: they are rounded once.
+        q_out = rotated(normalised(q, q_weight), cos, sin).to(q.dtype)
+        keys = rotated(normalised(k, k_weight), cos, sin).to(k.dtype)
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[slot_mapping] = keys
+        v_cache_out[slot_mapping] = v
+        return q_out, k_cache_out, v_cache_out
+
+    return run
+
+
+class GemmaQkRmsnormRopeStoreEps1em6Base(RopeStoreTests):
+    reference = staticmethod(reference_gemma_qk_rmsnorm_rope_store_eps_1em6)
+    interface = INTERFACE_QK_RMSNORM_ROPE_STORE_EPS
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = True  # "gemma" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope_store
+
+# model:qwen3-next-80b-a3b
+class TestGemmaQkRmsnormRopeStoreEps1em6H16Kv2D256Rd64(
+    GemmaQkRmsnormRopeStoreEps1em6Base
+):
+    name = "gemma_qk_rmsnorm_rope_store_eps_1em6_h16_kv2_d256_rd64"
+    axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_size": 256, "rotary_dim": 64}
+    sha256 = "52aafa5dca6accadac3f89bb8f02cf8253465675f429a023034917a3e4a53966"
+
+# model:gemma-3-27b
+class TestGemmaQkRmsnormRopeStoreEps1em6H32Kv16D128Rd128(
+    GemmaQkRmsnormRopeStoreEps1em6Base
+):
+    name = "gemma_qk_rmsnorm_rope_store_eps_1em6_h32_kv16_d128_rd128"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_size": 128, "rotary_dim": 128}
+    sha256 = "681a7d089925f4581a41ecf64f2f562967508c392dbe76216fd7b5fdbdfb02d6"
+
+
+# RMS norm of each head of queries and keys, x * rsqrt(mean(x^2) + 1e-05) * weight, then
+# rotary embedding, in float32 and rounded once: dimension i of a head turns with
+# dimension i + rotary_dim / 2; those from rotary_dim on pass through. Turned keys and
+# the values, as they are, go to the slots of the cache that slot_mapping names; what is
+# not written stays. In serving the caches are written in place.
+# Tolerances: as of reference_gemma_qk_rmsnorm_rope_store_eps_1em6.
+def reference_qk_rmsnorm_rope_store_eps_1em5():
+    import torch
+
+    EPS = 1e-05
+
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = x.float()
+        inverse = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return x * inverse * weight.float()
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = torch.cat(
+            (first * cos - second * sin, second * cos + first * sin), dim=-1
+        )
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        q_weight: torch.Tensor,
+        k_weight: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        # The normalised heads stay in float32: they are rounded once.
+        q_out = rotated(normalised(q, q_weight), cos, sin).to(q.dtype)
+        keys = rotated(normalised(k, k_weight), cos, sin).to(k.dtype)
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[slot_mapping] = keys
+        v_cache_out[slot_mapping] = v
+        return q_out, k_cache_out, v_cache_out
+
+    return run
+
+
+class QkRmsnormRopeStoreEps1em5Base(RopeStoreTests):
+    reference = staticmethod(reference_qk_rmsnorm_rope_store_eps_1em5)
+    interface = INTERFACE_QK_RMSNORM_ROPE_STORE_EPS
+    axes = {"rotary_dim": 64}
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = False  # "rmsnorm" in the name
+    EPS = 1e-05  # "1em5" in the name
+    IS_NEOX = True  # the convention of rope_store
+
+class TestQkRmsnormRopeStoreEps1em5H12Kv1D128Rd64(QkRmsnormRopeStoreEps1em5Base):
+    name = "qk_rmsnorm_rope_store_eps_1em5_h12_kv1_d128_rd64"  # model:glm-4.6, tp:8
+    axes = {"num_qo_heads": 12, "num_kv_heads": 1, "head_size": 128}
+    sha256 = "681c9eaa4be33e63a66f7eeae4de24ab75bdb01172bd6a360155ae5198c1550f"
+
+class TestQkRmsnormRopeStoreEps1em5H32Kv8D64Rd64(QkRmsnormRopeStoreEps1em5Base):
+    name = "qk_rmsnorm_rope_store_eps_1em5_h32_kv8_d64_rd64"  # model:lfm2-8b-a1b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_size": 64}
+    sha256 = "ed93383361fe62c526656a28f4fae57738c0e8980d8c8abac3df1ae2f9110c0c"
+
+class TestQkRmsnormRopeStoreEps1em5H96Kv8D128Rd64(QkRmsnormRopeStoreEps1em5Base):
+    name = "qk_rmsnorm_rope_store_eps_1em5_h96_kv8_d128_rd64"  # model:glm-4.6, tp:1
+    axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_size": 128}
+    sha256 = "647df09436b01aba4e1df7dcd6c4566765077adb8d7db8cbf6f869592f569238"
+
+
+# RMS norm of each head of queries and keys, x * rsqrt(mean(x^2) + 1e-06) * weight, then
+# rotary embedding, in float32 and rounded once: dimension i of a head turns with
+# dimension i + rotary_dim / 2; those from rotary_dim on pass through. Turned keys and
+# the values, as they are, go to the slots of the cache that slot_mapping names; what is
+# not written stays. In serving the caches are written in place.
+# Tolerances: as of reference_gemma_qk_rmsnorm_rope_store_eps_1em6.
+def reference_qk_rmsnorm_rope_store_eps_1em6():
+    import torch
+
+    EPS = 1e-06
+
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        x = x.float()
+        inverse = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + EPS)
+        return x * inverse * weight.float()
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = torch.cat(
+            (first * cos - second * sin, second * cos + first * sin), dim=-1
+        )
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        q_weight: torch.Tensor,
+        k_weight: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        # The normalised heads stay in float32: they are rounded once.
+        q_out = rotated(normalised(q, q_weight), cos, sin).to(q.dtype)
+        keys = rotated(normalised(k, k_weight), cos, sin).to(k.dtype)
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[slot_mapping] = keys
+        v_cache_out[slot_mapping] = v
+        return q_out, k_cache_out, v_cache_out
+
+    return run
+
+
+class QkRmsnormRopeStoreEps1em6Base(RopeStoreTests):
+    reference = staticmethod(reference_qk_rmsnorm_rope_store_eps_1em6)
+    interface = INTERFACE_QK_RMSNORM_ROPE_STORE_EPS
+    axes = {"head_size": 128, "rotary_dim": 128}
+    constants = ("unit_offset", "eps", "is_neox")
+    UNIT_OFFSET = False  # "rmsnorm" in the name
+    EPS = 1e-06  # "1em6" in the name
+    IS_NEOX = True  # the convention of rope_store
+
+# model:qwen3-235b-a22b, tp:4
+class TestQkRmsnormRopeStoreEps1em6H16Kv1D128Rd128(QkRmsnormRopeStoreEps1em6Base):
+    name = "qk_rmsnorm_rope_store_eps_1em6_h16_kv1_d128_rd128"
+    axes = {"num_qo_heads": 16, "num_kv_heads": 1}
+    sha256 = "125c04df16908ca8738c7fcd4cc1be5af9e62975a410553930b7cf4460cb29d8"
+
+# model:qwen3-30b-a3b, tp:1
+class TestQkRmsnormRopeStoreEps1em6H32Kv4D128Rd128(QkRmsnormRopeStoreEps1em6Base):
+    name = "qk_rmsnorm_rope_store_eps_1em6_h32_kv4_d128_rd128"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 4}
+    sha256 = "025815421ddbfc330e37b8808d38927f66a07f23e40e8e3e8fed1461cb80f6aa"
+
+class TestQkRmsnormRopeStoreEps1em6H32Kv8D128Rd128(QkRmsnormRopeStoreEps1em6Base):
+    name = "qk_rmsnorm_rope_store_eps_1em6_h32_kv8_d128_rd128"  # model:qwen3-8b, tp:1
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8}
+    sha256 = "307c4a7d53b87d1ddde2e35072179556da30547fdac30f8233815624e9879a23"
+
+class TestQkRmsnormRopeStoreEps1em6H40Kv8D128Rd128(QkRmsnormRopeStoreEps1em6Base):
+    name = "qk_rmsnorm_rope_store_eps_1em6_h40_kv8_d128_rd128"  # model:qwen3-14b, tp:1
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8}
+    sha256 = "10cf1665d12b452a3e030288d2dc3680cd8faf3ffca6e61e86fb5069faa1204c"
+
+# model:qwen3-235b-a22b, tp:1
+class TestQkRmsnormRopeStoreEps1em6H64Kv4D128Rd128(QkRmsnormRopeStoreEps1em6Base):
+    name = "qk_rmsnorm_rope_store_eps_1em6_h64_kv4_d128_rd128"
+    axes = {"num_qo_heads": 64, "num_kv_heads": 4}
+    sha256 = "60ec019d01666c3ae67d604defbb994f9ae17f16cd83ffcd5422e6ecd1f40bbf"
+
+class TestQkRmsnormRopeStoreEps1em6H64Kv8D128Rd128(QkRmsnormRopeStoreEps1em6Base):
+    name = "qk_rmsnorm_rope_store_eps_1em6_h64_kv8_d128_rd128"  # model:qwen3-32b, tp:1
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8}
+    sha256 = "d983572cacd5705d9d3e0aaf54c3c825f646953cc74a3777f93e1c3a84524cc0"
+
+
+# Rotary embedding of queries and keys: dimension 2i of a head turns with dimension 2i +
+# 1; those from rotary_dim on pass through. Turned keys and the values, as they are, go
+# to the slots of the cache that slot_mapping names; what is not written stays. In
+# serving the caches are written in place.
+# model:llama-4-scout, model:llama-4-maverick, tp:1
+# Tolerances:
+#   output       source                      rtol   atol   NMSE   reason
+#   q_out        oracle                      0.004  4e-06  5e-06  (1)
+#   q_out        flashinfer, sglang          0.008  4e-06  1e-06  (3)
+#   k_cache_out  oracle                      0.004  4e-06  5e-06  (1)
+#   k_cache_out  flashinfer, sglang          0.008  4e-06  1e-06  (3)
+#   v_cache_out  oracle, flashinfer, sglang  exact                (4)
+def reference_rope_store_gptj():
+    import torch
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension 2i turns with its neighbour 2i + 1.
+        first, second = x[..., :rotary_dim:2], x[..., 1:rotary_dim:2]
+        turned = torch.stack(
+            (first * cos - second * sin, second * cos + first * sin), dim=-1
+        ).flatten(-2)
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        q_out = rotated(q.float(), cos, sin).to(q.dtype)
+        keys = rotated(k.float(), cos, sin).to(k.dtype)
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[slot_mapping] = keys
+        v_cache_out[slot_mapping] = v
+        return q_out, k_cache_out, v_cache_out
+
+    return run
+
+
+class TestRopeStoreGptjH40Kv8D128Rd128(RopeStoreTests):
+    name = "rope_store_gptj_h40_kv8_d128_rd128"
+    reference = staticmethod(reference_rope_store_gptj)
+    interface = INTERFACE_ROPE_STORE
+    axes = {"num_qo_heads": 40, "num_kv_heads": 8, "head_size": 128, "rotary_dim": 128}
+    constants = ("is_neox",)
+    IS_NEOX = False  # "gptj" in the name
+    sha256 = "71adb45badbed804066f806dddb96992746f1043691980141a12fb0a7e75da46"
+
+
+# Rotary embedding of queries and keys: dimension i of a head turns with dimension i +
+# rotary_dim / 2; those from rotary_dim on pass through. Turned keys and the values, as
+# they are, go to the slots of the cache that slot_mapping names; what is not written
+# stays. In serving the caches are written in place.
+# Tolerances: as of reference_rope_store_gptj.
+def reference_rope_store_neox():
+    import torch
+
+
+    def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        rotary_dim = 2 * cos.shape[-1]
+        # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
+        first, second = x[..., :rotary_dim].chunk(2, dim=-1)
+        turned = torch.cat(
+            (first * cos - second * sin, second * cos + first * sin), dim=-1
+        )
+        # The dimensions behind rotary_dim do not turn.
+        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+    @torch.no_grad()
+    def run(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        cos_sin_cache: torch.Tensor,
+        positions: torch.Tensor,
+        k_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        # All heads of a token turn alike: [num_tokens, 1, rotary_dim // 2].
+        cos, sin = cos_sin_cache[positions].unsqueeze(1).chunk(2, dim=-1)
+        q_out = rotated(q.float(), cos, sin).to(q.dtype)
+        keys = rotated(k.float(), cos, sin).to(k.dtype)
+        k_cache_out, v_cache_out = k_cache.clone(), v_cache.clone()
+        k_cache_out[slot_mapping] = keys
+        v_cache_out[slot_mapping] = v
+        return q_out, k_cache_out, v_cache_out
+
+    return run
+
+
+class RopeStoreNeoxBase(RopeStoreTests):
+    reference = staticmethod(reference_rope_store_neox)
+    interface = INTERFACE_ROPE_STORE
+    constants = ("is_neox",)
+    IS_NEOX = True  # the convention of rope_store
+
+class TestRopeStoreNeoxH28Kv4D128Rd128(RopeStoreNeoxBase):
+    name = "rope_store_neox_h28_kv4_d128_rd128"  # model:qwen2.5-7b, tp:1
+    axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_size": 128, "rotary_dim": 128}
+    sha256 = "cd1f08c12e052ed6b87728d67d65bc66f85932feb8017e8fe79d6b395a99e528"
+
+# model:llama-3.1-8b, model:mistral-7b-v0.1, tp:1
+class TestRopeStoreNeoxH32Kv8D128Rd128(RopeStoreNeoxBase):
+    name = "rope_store_neox_h32_kv8_d128_rd128"
+    axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_size": 128, "rotary_dim": 128}
+    sha256 = "8e94593eff7443e8de048ff28bf39fb71e39918a207f37fa305f84a1e23c791c"
+
+class TestRopeStoreNeoxH48Kv8D128Rd128(RopeStoreNeoxBase):
+    name = "rope_store_neox_h48_kv8_d128_rd128"  # model:mixtral-8x22b, tp:1
+    axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_size": 128, "rotary_dim": 128}
+    sha256 = "7b716ebba7ad61061b92ef3393615947a275b29de77e34e6c715686277178d38"
+
+# model:gpt-oss-120b, model:gpt-oss-20b, tp:1
+class TestRopeStoreNeoxH64Kv8D64Rd64(RopeStoreNeoxBase):
+    name = "rope_store_neox_h64_kv8_d64_rd64"
+    axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_size": 64, "rotary_dim": 64}
+    sha256 = "b36d51d562766d66ac77978fe5da8db9a75314a46293d12bda99db568e50598a"
+
+# model:llama-3.1-70b, model:llama-3.3-70b, tp:8
+class TestRopeStoreNeoxH8Kv1D128Rd128(RopeStoreNeoxBase):
+    name = "rope_store_neox_h8_kv1_d128_rd128"
+    axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_size": 128, "rotary_dim": 128}
+    sha256 = "eb3736da597ee2404499d19b3e5f880bd965e6d54954a6b6318ec2e570723b3b"
+
+
+# fmt: on
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, sys.argv[1:]))
