@@ -324,9 +324,7 @@ def reference_gemma_qk_rmsnorm_rope_store_eps_1em6():
         rotary_dim = 2 * cos.shape[-1]
         # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
         first, second = x[..., :rotary_dim].chunk(2, dim=-1)
-        turned = torch.cat(
-            (first * cos - second * sin, second * cos + first * sin), dim=-1
-        )
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         # The dimensions behind rotary_dim do not turn.
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
@@ -371,7 +369,7 @@ class TestGemmaQkRmsnormRopeStoreEps1em6H16Kv2D256Rd64(
 ):
     name = "gemma_qk_rmsnorm_rope_store_eps_1em6_h16_kv2_d256_rd64"
     axes = {"num_qo_heads": 16, "num_kv_heads": 2, "head_size": 256, "rotary_dim": 64}
-    sha256 = "52aafa5dca6accadac3f89bb8f02cf8253465675f429a023034917a3e4a53966"
+    sha256 = "080fd9f93f36b1537359a3280b8c21f202d2372e6b563e528c529766c912f749"
 
 # model:gemma-3-27b
 class TestGemmaQkRmsnormRopeStoreEps1em6H32Kv16D128Rd128(
@@ -379,7 +377,7 @@ class TestGemmaQkRmsnormRopeStoreEps1em6H32Kv16D128Rd128(
 ):
     name = "gemma_qk_rmsnorm_rope_store_eps_1em6_h32_kv16_d128_rd128"
     axes = {"num_qo_heads": 32, "num_kv_heads": 16, "head_size": 128, "rotary_dim": 128}
-    sha256 = "681a7d089925f4581a41ecf64f2f562967508c392dbe76216fd7b5fdbdfb02d6"
+    sha256 = "c357764405845794322cb01eb6c7d1b6adb24895c550ebd0ce0ab0d62b8dc3ee"
 
 
 # RMS norm of each head of queries and keys, x * rsqrt(mean(x^2) + 1e-05) * weight, then
@@ -404,9 +402,7 @@ def reference_qk_rmsnorm_rope_store_eps_1em5():
         rotary_dim = 2 * cos.shape[-1]
         # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
         first, second = x[..., :rotary_dim].chunk(2, dim=-1)
-        turned = torch.cat(
-            (first * cos - second * sin, second * cos + first * sin), dim=-1
-        )
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         # The dimensions behind rotary_dim do not turn.
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
@@ -449,17 +445,17 @@ class QkRmsnormRopeStoreEps1em5Base(RopeStoreTests):
 class TestQkRmsnormRopeStoreEps1em5H12Kv1D128Rd64(QkRmsnormRopeStoreEps1em5Base):
     name = "qk_rmsnorm_rope_store_eps_1em5_h12_kv1_d128_rd64"  # model:glm-4.6, tp:8
     axes = {"num_qo_heads": 12, "num_kv_heads": 1, "head_size": 128}
-    sha256 = "681c9eaa4be33e63a66f7eeae4de24ab75bdb01172bd6a360155ae5198c1550f"
+    sha256 = "f9784e911db3e879b2f5cf73803d3c54934298281752ede93495dd000ac5df63"
 
 class TestQkRmsnormRopeStoreEps1em5H32Kv8D64Rd64(QkRmsnormRopeStoreEps1em5Base):
     name = "qk_rmsnorm_rope_store_eps_1em5_h32_kv8_d64_rd64"  # model:lfm2-8b-a1b, tp:1
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_size": 64}
-    sha256 = "ed93383361fe62c526656a28f4fae57738c0e8980d8c8abac3df1ae2f9110c0c"
+    sha256 = "14f225a1251c60f561592fd034e9d7377f3b4809db22c4e603db6d72a6071beb"
 
 class TestQkRmsnormRopeStoreEps1em5H96Kv8D128Rd64(QkRmsnormRopeStoreEps1em5Base):
     name = "qk_rmsnorm_rope_store_eps_1em5_h96_kv8_d128_rd64"  # model:glm-4.6, tp:1
     axes = {"num_qo_heads": 96, "num_kv_heads": 8, "head_size": 128}
-    sha256 = "647df09436b01aba4e1df7dcd6c4566765077adb8d7db8cbf6f869592f569238"
+    sha256 = "597164334b0695771324a886fc8c90843c23117ea60204e2b8d0c4e9c0d2a911"
 
 
 # RMS norm of each head of queries and keys, x * rsqrt(mean(x^2) + 1e-06) * weight, then
@@ -484,9 +480,7 @@ def reference_qk_rmsnorm_rope_store_eps_1em6():
         rotary_dim = 2 * cos.shape[-1]
         # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
         first, second = x[..., :rotary_dim].chunk(2, dim=-1)
-        turned = torch.cat(
-            (first * cos - second * sin, second * cos + first * sin), dim=-1
-        )
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         # The dimensions behind rotary_dim do not turn.
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
@@ -530,34 +524,34 @@ class QkRmsnormRopeStoreEps1em6Base(RopeStoreTests):
 class TestQkRmsnormRopeStoreEps1em6H16Kv1D128Rd128(QkRmsnormRopeStoreEps1em6Base):
     name = "qk_rmsnorm_rope_store_eps_1em6_h16_kv1_d128_rd128"
     axes = {"num_qo_heads": 16, "num_kv_heads": 1}
-    sha256 = "125c04df16908ca8738c7fcd4cc1be5af9e62975a410553930b7cf4460cb29d8"
+    sha256 = "505d364de38dc2beaa968dae30b0e943eca65a0a96b35d6b675358a3bc4fcad3"
 
 # model:qwen3-30b-a3b, tp:1
 class TestQkRmsnormRopeStoreEps1em6H32Kv4D128Rd128(QkRmsnormRopeStoreEps1em6Base):
     name = "qk_rmsnorm_rope_store_eps_1em6_h32_kv4_d128_rd128"
     axes = {"num_qo_heads": 32, "num_kv_heads": 4}
-    sha256 = "025815421ddbfc330e37b8808d38927f66a07f23e40e8e3e8fed1461cb80f6aa"
+    sha256 = "9a1bed9917a8a6355db9b71b2708836bb0823f01cb9a316087d65c27d7e63de2"
 
 class TestQkRmsnormRopeStoreEps1em6H32Kv8D128Rd128(QkRmsnormRopeStoreEps1em6Base):
     name = "qk_rmsnorm_rope_store_eps_1em6_h32_kv8_d128_rd128"  # model:qwen3-8b, tp:1
     axes = {"num_qo_heads": 32, "num_kv_heads": 8}
-    sha256 = "307c4a7d53b87d1ddde2e35072179556da30547fdac30f8233815624e9879a23"
+    sha256 = "43f91f648c6c6353dd2bd7eb5edf4f7e49b31ad97f36e74079bc43d6aee52240"
 
 class TestQkRmsnormRopeStoreEps1em6H40Kv8D128Rd128(QkRmsnormRopeStoreEps1em6Base):
     name = "qk_rmsnorm_rope_store_eps_1em6_h40_kv8_d128_rd128"  # model:qwen3-14b, tp:1
     axes = {"num_qo_heads": 40, "num_kv_heads": 8}
-    sha256 = "10cf1665d12b452a3e030288d2dc3680cd8faf3ffca6e61e86fb5069faa1204c"
+    sha256 = "b199e40e2cbd7e8fd03c1203a31e1bfd189544848d37f6fe79581b78b312a06d"
 
 # model:qwen3-235b-a22b, tp:1
 class TestQkRmsnormRopeStoreEps1em6H64Kv4D128Rd128(QkRmsnormRopeStoreEps1em6Base):
     name = "qk_rmsnorm_rope_store_eps_1em6_h64_kv4_d128_rd128"
     axes = {"num_qo_heads": 64, "num_kv_heads": 4}
-    sha256 = "60ec019d01666c3ae67d604defbb994f9ae17f16cd83ffcd5422e6ecd1f40bbf"
+    sha256 = "2a44e5d6f41ec3ca2e2fcda5541b5ed6a17669a04f0bd2206467f09bedfbc5e3"
 
 class TestQkRmsnormRopeStoreEps1em6H64Kv8D128Rd128(QkRmsnormRopeStoreEps1em6Base):
     name = "qk_rmsnorm_rope_store_eps_1em6_h64_kv8_d128_rd128"  # model:qwen3-32b, tp:1
     axes = {"num_qo_heads": 64, "num_kv_heads": 8}
-    sha256 = "d983572cacd5705d9d3e0aaf54c3c825f646953cc74a3777f93e1c3a84524cc0"
+    sha256 = "efbde0d5e6aefd66ce9a897b93937ecdc43647b629d8e49edeab57a051876adc"
 
 
 # Rotary embedding of queries and keys: dimension 2i of a head turns with dimension 2i +
@@ -633,9 +627,7 @@ def reference_rope_store_neox():
         rotary_dim = 2 * cos.shape[-1]
         # Dimension i turns with dimension i + rotary_dim // 2, not with its neighbour.
         first, second = x[..., :rotary_dim].chunk(2, dim=-1)
-        turned = torch.cat(
-            (first * cos - second * sin, second * cos + first * sin), dim=-1
-        )
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
         # The dimensions behind rotary_dim do not turn.
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
@@ -672,30 +664,30 @@ class RopeStoreNeoxBase(RopeStoreTests):
 class TestRopeStoreNeoxH28Kv4D128Rd128(RopeStoreNeoxBase):
     name = "rope_store_neox_h28_kv4_d128_rd128"  # model:qwen2.5-7b, tp:1
     axes = {"num_qo_heads": 28, "num_kv_heads": 4, "head_size": 128, "rotary_dim": 128}
-    sha256 = "cd1f08c12e052ed6b87728d67d65bc66f85932feb8017e8fe79d6b395a99e528"
+    sha256 = "0a75d1ea99e67aab5f45e86565acddfa8a78c4165bd2afff5b4fa17a3f39cd39"
 
 # model:llama-3.1-8b, model:mistral-7b-v0.1, tp:1
 class TestRopeStoreNeoxH32Kv8D128Rd128(RopeStoreNeoxBase):
     name = "rope_store_neox_h32_kv8_d128_rd128"
     axes = {"num_qo_heads": 32, "num_kv_heads": 8, "head_size": 128, "rotary_dim": 128}
-    sha256 = "8e94593eff7443e8de048ff28bf39fb71e39918a207f37fa305f84a1e23c791c"
+    sha256 = "a39b7327489fa0f1d1da8dcddb5822e610db3f8ad81985a8b3cd7843e0c021c3"
 
 class TestRopeStoreNeoxH48Kv8D128Rd128(RopeStoreNeoxBase):
     name = "rope_store_neox_h48_kv8_d128_rd128"  # model:mixtral-8x22b, tp:1
     axes = {"num_qo_heads": 48, "num_kv_heads": 8, "head_size": 128, "rotary_dim": 128}
-    sha256 = "7b716ebba7ad61061b92ef3393615947a275b29de77e34e6c715686277178d38"
+    sha256 = "5dca8c8152279442b50b454bae3a83d7ce79bee10adde2336066803fda850899"
 
 # model:gpt-oss-120b, model:gpt-oss-20b, tp:1
 class TestRopeStoreNeoxH64Kv8D64Rd64(RopeStoreNeoxBase):
     name = "rope_store_neox_h64_kv8_d64_rd64"
     axes = {"num_qo_heads": 64, "num_kv_heads": 8, "head_size": 64, "rotary_dim": 64}
-    sha256 = "b36d51d562766d66ac77978fe5da8db9a75314a46293d12bda99db568e50598a"
+    sha256 = "d5e3e500215707b172768865149b5780c09df1c1d8b1e56214258cb4096af844"
 
 # model:llama-3.1-70b, model:llama-3.3-70b, tp:8
 class TestRopeStoreNeoxH8Kv1D128Rd128(RopeStoreNeoxBase):
     name = "rope_store_neox_h8_kv1_d128_rd128"
     axes = {"num_qo_heads": 8, "num_kv_heads": 1, "head_size": 128, "rotary_dim": 128}
-    sha256 = "eb3736da597ee2404499d19b3e5f880bd965e6d54954a6b6318ec2e570723b3b"
+    sha256 = "614feb188647838467da4630d79712ac805259ced9179c108b1dbc211e097db9"
 
 
 # fmt: on
