@@ -40,9 +40,12 @@ from kernel_judge.subject import Kernel, Op
 
 
 def _height(definition: Definition, case: Case) -> float:
-    """Return how large a case's logits are, in units of 30."""
+    """Return how large a case's logits are, or what is subtracted, in units of 30."""
     params = case.params
-    return max(1.0, abs(float(params.get("mean", 0.0))) / 30.0)
+    # counts are 4 times that at most, penalties 1
+    counted = 4.0 * float(params.get("times", 0)) / 30.0
+    moved = 2.0 ** max(case.moved.get("frequency_penalties", 0.0), 0.0)
+    return max(1.0, abs(float(params.get("mean", 0.0))) / 30.0, counted, moved)
 
 
 TOLERANCES = (
@@ -65,13 +68,19 @@ TOLERANCES = (
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return ordinary rows, high and low ones, and rows that a grammar masked."""
+    """Return ordinary rows, high and low ones, and rows that a grammar masked.
+
+    Penalties are far from 1 as well, and tokens occur more often than a byte can count.
+    """
     odd = Case("odd-rows", "small", {"batch_size": 5})
-    has_factors = "scaling_penalties" in definition.interface.inputs
+    inputs = definition.interface.inputs
+    penalties = [name for name in inputs if name.endswith("_penalties")]
+    often = Case("often", "small", {"batch_size": 3}, {"times": 128})
     return [
         Case("one-row", "small", {"batch_size": 1}),
         odd,
-        *(far_apart(odd, "scaling_penalties") if has_factors else ()),
+        *(far_apart(odd, *penalties) if penalties else ()),
+        *([often] if "output_counts" in inputs else ()),
         Case("high-logits", "small", {"batch_size": 3}, {"mean": 200.0}),
         Case("low-logits", "small", {"batch_size": 3}, {"mean": -200.0}),
         Case("masked-tokens", "small", {"batch_size": 3}, {"masked": True}),

@@ -32,6 +32,9 @@ _SCALED: dict[str, Formula] = {
     "penalties above 1.25 limited": lambda x, f: torch.where(
         x < 0, x * f.clamp_max(1.25), x / f.clamp_max(1.25)
     ),
+    "penalties above 255 limited": lambda x, f: torch.where(
+        x < 0, x * f.clamp_max(255.0), x / f.clamp_max(255.0)
+    ),
     "rounded to bfloat16": lambda x, f: (
         torch.where(x < 0, x * f, x / f).bfloat16().float()
     ),
@@ -63,6 +66,9 @@ def of_counts(definition: Definition) -> tuple[DomainMutant, ...]:
     def none(name: str) -> Change:
         return lambda i: {name: torch.zeros_like(i[name])}
 
+    def limited(name: str) -> Change:
+        return lambda i: {name: i[name].clamp_max(255.0)}
+
     changes: dict[str, Change] = {
         "prompt ignored": none("prompt_counts"),
         "output ignored": none("output_counts"),
@@ -74,6 +80,14 @@ def of_counts(definition: Definition) -> tuple[DomainMutant, ...]:
         },
         "counts limited to 2": lambda i: {
             "output_counts": i["output_counts"].clamp_max(2)
+        },
+        "counts of 8 bits": lambda i: {"output_counts": i["output_counts"] & 255},
+        "prompt counts of 8 bits": lambda i: {
+            "prompt_counts": i["prompt_counts"] & 255
+        },
+        **{
+            f"{name} above 255 limited": limited(f"{name}_penalties")
+            for name in ("repetition", "frequency", "presence")
         },
         "counts of the token before": lambda i: {
             "output_counts": i["output_counts"].roll(1, 1)

@@ -31,7 +31,7 @@ def logits_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
         if name == "bitmask":
             inputs[name] = _bits(shape, drawn)
         elif name.endswith("_counts"):
-            inputs[name] = _counts(shape, drawn)
+            inputs[name] = _counts(shape, drawn) * case.params.get("times", 1)
         elif name == "scaling_penalties":
             chosen = _counts(shape, drawn) > 0
             inputs[name] = torch.where(

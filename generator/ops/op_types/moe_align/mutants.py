@@ -61,6 +61,14 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "last expert left out": lambda i: {
             "topk_ids": torch.where(i["topk_ids"] == experts - 1, -1, i["topk_ids"])
         },
+        "id behind the last taken as the last expert": lambda i: {
+            "topk_ids": torch.where(
+                i["topk_ids"] == experts, experts - 1, i["topk_ids"]
+            )
+        },
+        "id of -2 taken as expert 0": lambda i: {
+            "topk_ids": torch.where(i["topk_ids"] == -2, 0, i["topk_ids"])
+        },
         "ids outside wrapped round": lambda i: {
             "topk_ids": torch.where(
                 i["topk_ids"] == -1, -1, i["topk_ids"] % experts

@@ -29,6 +29,7 @@ _CASES = {
     "none-here": ("small", 3, "elsewhere"),
     "some-elsewhere": ("small", 9, "shard"),
     "ids-outside": ("small", 9, "outside"),
+    "ids-at-the-edges": ("small", 7, "edges"),
     "skewed": ("medium", 131, "skewed"),
     "past-limits": (LIMITS, 4_157, "shard"),
     "prefill": ("large", 8_192, "skewed"),
@@ -78,6 +79,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         ids = torch.full_like(ids, -1)
     elif kind == "shard":
         ids = torch.where(ids % 3 == 1, ids, -1)
+    elif kind == "edges":
+        # just outside on either side, and just inside
+        edges = torch.tensor([experts, -2, experts - 1, 0, experts + 1, -1, 1])
+        ids = edges[torch.arange(ids.numel()) % len(edges)].view(ids.shape)
     elif kind == "outside":
         ids = ids + torch.tensor([0, experts, -experts - 2])[ids % 3]
     return {"topk_ids": ids.to(torch.int32).contiguous()}
