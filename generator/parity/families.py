@@ -32,7 +32,7 @@ from generator.parity.stages import (
 from generator.parity.tiled import LLAMA_VISION
 from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_MOE, YARN
 from generator.parity.unmapped import UNMAPPED
-from generator.parity.vision import QWEN3_VL
+from generator.parity.vision import QWEN3_VL, QWEN3_VL_MOE
 
 _TINY_LATENT = {
     **TINY_MOE,
@@ -122,6 +122,7 @@ FAMILIES: Mapping[str, Family] = {
     **LLAMAS,
     **UNMAPPED,
     "qwen3-vl": QWEN3_VL,
+    "qwen3-vl-moe": QWEN3_VL_MOE,
     "llama-vision": LLAMA_VISION,
     "whisper": WHISPER,
     "t5": T5,

@@ -10,12 +10,13 @@ from generator.parity.stages import (
     INPUT,
     K_NORM,
     MLP,
+    MOE,
     OUT,
     Q_NORM,
     QKV_FUSED,
     ROPE_NORMED,
 )
-from generator.parity.tiny import TINY
+from generator.parity.tiny import TINY, TINY_MOE
 
 # Qwen3-VL: a tower with RoPE in two dimensions; features of its first layers are added
 # to the first layers of the text
@@ -181,4 +182,16 @@ QWEN3_VL = Family(
         (Stage("deep0_joins", "join_add", "h deep0", "h", truth=f"{_TEXT}.layers.1<"),),
     ),
     final=(replace(FINAL[0], at=f"{_TEXT}.norm"), FINAL[1]),
+)
+QWEN3_VL_MOE = replace(
+    QWEN3_VL,
+    model="qwen3-vl-235b-a22b",
+    feeds={"moe": MOE},
+    tiny={**TINY_MOE, "head_dim": 32, "num_experts": 16},
+    facts={**QWEN3_VL.facts, "model_type": "qwen3_vl_moe_text"},
+    around={
+        **QWEN3_VL.around,
+        "model_type": "qwen3_vl_moe",
+        "vision_config": {**_VISION_TINY, "model_type": "qwen3_vl_moe_vision"},
+    },
 )
