@@ -44,6 +44,11 @@ _SCORES = {
 }
 _METHODS = {"noaux_tc": "", "greedy": "unbiased_", "group_limited_greedy": "unbiased_"}
 """How DeepSeek's configs call a choice of experts: with a learned bias or without."""
+_PLAIN = {
+    "topk_grouped_unbiased_softmax": "",
+    "topk_grouped_unbiased_softmax_renorm": "_renorm",
+}
+"""Choices that are plain ones of a softmax, where there is one group and no factor."""
 _MXFP4_BLOCK = 32
 _MOE_MODULES = ("mlp", "mixer", "feed_forward", "block_sparse_moe")
 _EXPERT_MODULES = tuple(f"{module}.experts" for module in _MOE_MODULES)
@@ -230,7 +235,10 @@ def _routing(config: Config, every: int, top_k: int) -> tuple[str, dict[str, Any
     constants["n_group"] = config.size("n_group", "num_expert_group", default=1)
     constants["topk_group"] = config.size("topk_group", default=1)
     groups = "_ng{n_group}_kg{topk_group}".format(**constants)
-    return f"{_choice(config, is_one)}_{shape}{groups}", constants
+    word = _choice(config, is_one)
+    if word in _PLAIN and constants["n_group"] == 1 and _scaling(config) == 1:
+        return f"topk_softmax_{shape}{_PLAIN[word]}", {}
+    return f"{word}_{shape}{groups}", constants
 
 
 def _choice(config: Config, is_one: bool) -> str:

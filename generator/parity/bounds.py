@@ -42,6 +42,7 @@ ROUNDINGS: Mapping[str, int] = {
     "add_multiple": 2,
     "logits_fraction": 1,
     "query_growth": 1,
+    "latent_growth": 1,
     "layer_norm": 3,
     "plain_activation": 1,
     "image_places": 1,

@@ -13,6 +13,7 @@ from generator.parity.hybrids import (
     QWEN3_5,
     QWEN3_NEXT,
 )
+from generator.parity.latents import LATENTS
 from generator.parity.llamas import LLAMAS
 from generator.parity.mixtures import MIXTURES
 from generator.parity.recipe import Family
@@ -30,22 +31,9 @@ from generator.parity.stages import (
     narrow,
 )
 from generator.parity.tiled import LLAMA_VISION
-from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_MOE, YARN
+from generator.parity.tiny import LLAMA3_ROPE, TINY, TINY_LATENT, TINY_MOE, YARN
 from generator.parity.unmapped import UNMAPPED
 from generator.parity.vision import QWEN3_VL, QWEN3_VL_MOE
-
-_TINY_LATENT = {
-    **TINY_MOE,
-    "num_key_value_heads": 8,
-    "head_dim": 8,
-    "q_lora_rank": 48,
-    "kv_lora_rank": 32,
-    "qk_nope_head_dim": 16,
-    "qk_rope_head_dim": 8,
-    "v_head_dim": 16,
-    "n_routed_experts": 32,
-    "first_k_dense_replace": 1,
-}
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(
@@ -103,7 +91,7 @@ FAMILIES: Mapping[str, Family] = {
         "deepseek-v3",
         {"": LATENT_MIXER},
         {"dense": MLP, "moe": DEEPSEEK_MOE},
-        _TINY_LATENT,
+        TINY_LATENT,
         {
             "routed_scaling_factor": 2.5,
             "norm_topk_prob": True,
@@ -121,6 +109,7 @@ FAMILIES: Mapping[str, Family] = {
     **MIXTURES,
     **LLAMAS,
     **UNMAPPED,
+    **LATENTS,
     "qwen3-vl": QWEN3_VL,
     "qwen3-vl-moe": QWEN3_VL_MOE,
     "llama-vision": LLAMA_VISION,
@@ -130,7 +119,7 @@ FAMILIES: Mapping[str, Family] = {
         "deepseek-v3.2",
         {"": INDEXED_MIXER},
         {"dense": MLP, "moe": DEEPSEEK_MOE},
-        _TINY_LATENT,
+        TINY_LATENT,
         {
             "routed_scaling_factor": 2.5,
             "norm_topk_prob": True,
@@ -143,7 +132,7 @@ FAMILIES: Mapping[str, Family] = {
         "glm-4.7-flash",
         {"": narrow(LATENT_MIXER)},
         {"dense": MLP, "moe": DEEPSEEK_MOE},
-        _TINY_LATENT,
+        TINY_LATENT,
         real={"num_hidden_layers": 2, "first_k_dense_replace": 1},
     ),
     "glm5": Family(
@@ -151,7 +140,7 @@ FAMILIES: Mapping[str, Family] = {
         {"": narrow(INDEXED_MIXER)},
         {"dense": MLP, "moe": DEEPSEEK_MOE},
         {
-            **_TINY_LATENT,
+            **TINY_LATENT,
             "layer_types": ["deepseek_sparse_attention"],
             "indexer_types": ["full"],
         },

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from generator.parity.latents import WHOLE_QUERY
 from generator.parity.recipe import EMBED, FINAL, FIRST_NORM, Family, Stage
 from generator.parity.stages import (
     DEEPSEEK_MOE,
     KV_B,
     LATENT_ATTENTION,
     MLP,
-    NARROW_LATENT_NORM,
     OUT,
     QKV,
 )
@@ -189,17 +189,7 @@ _KIMI_MIXER = (
     Stage("o", "linear", "n", "o", f"{_ATTENTION}.o_proj", f"{_DELTA}, output"),
 )
 _UNTURNED_LATENT = (
-    _INPUT,
-    Stage("q", "linear", "x", "q", f"{_ATTENTION}.q_proj", "query projection"),
-    Stage(
-        "compressed",
-        "linear",
-        "x",
-        "kv_a",
-        f"{_ATTENTION}.kv_a_proj_with_mqa",
-        "key and value compression",
-    ),
-    NARROW_LATENT_NORM,
+    *WHOLE_QUERY,
     KV_B,
     replace(LATENT_ATTENTION, reads="q q kv kv_a c"),
     OUT,

@@ -337,6 +337,7 @@ KINDS: Mapping[str, Callable[..., list[Tensor]]] = {
     "add_multiple": multiples.add_multiple,
     "logits_fraction": multiples.logits_fraction,
     "query_growth": multiples.query_growth,
+    "latent_growth": multiples.latent_growth,
     "indexer": indexer,
     "layer_norm": layer_norm,
     "plain_activation": plain_activation,

@@ -24,6 +24,14 @@ def logits_fraction(site: Site, logits: Tensor) -> list[Tensor]:
     return [logits / site.subject.config.logits_scaling]
 
 
+def latent_growth(site: Site, q: Tensor, turned: Tensor) -> list[Tensor]:
+    """Make queries of latent attention longer with their position, both their parts."""
+    module = site.attention
+    heads, ends = (x.reshape(len(x), module.num_heads, -1) for x in (q, turned))
+    whole = torch.cat((heads[..., : module.qk_nope_head_dim], ends), dim=-1)
+    return query_growth(site, whole.flatten(1))
+
+
 def query_growth(site: Site, q: Tensor) -> list[Tensor]:
     """Make queries longer with their position, as Ministral 3 does."""
     rope = site.subject.config.rope_parameters

@@ -14,6 +14,18 @@ TINY = {
 }
 
 TINY_MOE = {**TINY, "moe_intermediate_size": 32}
+TINY_LATENT = {
+    **TINY_MOE,
+    "num_key_value_heads": 8,
+    "head_dim": 8,
+    "q_lora_rank": 48,
+    "kv_lora_rank": 32,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "n_routed_experts": 32,
+    "first_k_dense_replace": 1,
+}
 LLAMA3_ROPE = {
     "rope_type": "llama3",
     "rope_theta": 500000.0,

@@ -38,7 +38,7 @@ FAMILIES = (
 LATER = (
     *("granite", "olmo3", "exaone4", "ernie4.5", "ministral3", "qwen2-moe", "hunyuan3"),
     *("glm4-moe-lite", "glm5", "qwen3.5", "qwen3.5-moe", "kimi-linear", "nemotron3"),
-    "llama-vision",
+    *("llama-vision", "qwen3-vl-moe", "deepseek-v2", "mistral4"),
 )
 QUICK = ("stage", "layer", "forward", "decode")
 BRIEF = ("stage", "forward")
