@@ -67,6 +67,9 @@ def family_of(source: str) -> tuple[str, Config]:
             f"{quote(source)} is no family, no model and no file; the nearest that is "
             f"known is {near}. Families are {', '.join(FAMILIES)}."
         )
+    for name, family in FAMILIES.items():
+        if family.model == source:
+            return name, config_of(family)
     config = load(source)
     kind = _ALIASES.get(kind := str(config.get("model_type")), kind)
     kinds = {

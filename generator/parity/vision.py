@@ -149,7 +149,7 @@ _VISION_TINY = {
     "deepstack_visual_indexes": [0],
 }
 QWEN3_VL = Family(
-    "qwen3-8b",
+    "qwen3-vl-8b",
     {"": _EYED_MIXER},
     {"dense": MLP},
     {**TINY, "head_dim": 32},

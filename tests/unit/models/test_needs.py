@@ -223,7 +223,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {},
         (
             "append_paged_mla_kv_cache_ckv256_kpe64 scale_queries_by_position_h32_d128 "
-            "topk_grouped_unbiased_softmax_renorm_e128_k4_ng1_kg1"
+            "topk_softmax_e128_k4_renorm"
         ),
     ),
     (
