@@ -213,7 +213,8 @@ def test_a_bad_file(root: Path, break_it: Any, rule: str) -> None:
     break_it(root / FILE)
     start = time.perf_counter()
     done = validate(root)
-    assert time.perf_counter() - start < 5
+    # what is quadratic takes longer than any busy machine
+    assert time.perf_counter() - start < 60
     assert done.returncode == 1
     assert f"[{rule}]" in done.stdout
     assert done.stderr == ""

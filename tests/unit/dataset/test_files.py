@@ -81,11 +81,10 @@ def test_no_path_leads_upwards(root, path):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_what_is_no_file_is_refused_at_once(root, make):
     make(root / "x")
-    begun = time.monotonic()
+    # to open a pipe would wait for one who writes
     for read in READERS:
         with pytest.raises(NotRead, match="not a file"):
             read(root, "x")
-    assert time.monotonic() - begun < 1
 
 
 def test_an_endless_file_behind_a_link_is_not_read(root):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -91,12 +90,14 @@ def test_the_deepest_allowed_nesting_is_fine() -> None:
     assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "x.json").problems == ()
 
 
-def test_a_200_mb_file_is_refused_without_reading(tmp_path: Path) -> None:
+def test_a_200_mb_file_is_refused_without_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with (tmp_path / "x.json").open("wb") as stream:
         stream.truncate(200_000_000)
-    start = time.perf_counter()
+    # raises TypeError where it is called
+    monkeypatch.setattr(os, "read", None)
     problem = read_json(tmp_path, "x.json").problems[0]
-    assert time.perf_counter() - start < 0.05
     assert problem.rule == "file-too-large"
     assert "190.7 MiB" in problem.message
 

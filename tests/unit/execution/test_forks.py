@@ -32,16 +32,20 @@ def test_outcomes_come_in_order_and_no_fork_runs_far_ahead(tmp_path):
 
 
 def test_one_that_dies_by_what_another_left_behind_runs_again(tmp_path):
+    began = tmp_path / "began"
+
     def work(place: int, link: Link) -> int:
         if place == 0:
 
             def leave() -> None:
-                time.sleep(0.2)
+                while not began.exists():
+                    time.sleep(0.01)
                 os._exit(3)
 
             threading.Thread(target=leave, daemon=True).start()
-        elif place == 1:
-            time.sleep(0.6)
+        elif place == 1 and not began.exists():
+            began.touch()
+            signal.pause()
         (tmp_path / f"{place} {os.getpid()}").touch()
         return place
 

@@ -282,14 +282,22 @@ def test_lanes_work_side_by_side(job, tmp_path):
     ] * 2
 
 
-def test_what_one_left_behind_is_no_fault_of_the_next(job):
+def test_what_one_left_behind_is_no_fault_of_the_next(job, tmp_path):
+    mark = str(tmp_path / "began")
     leaves = mutant(
         "threading.Thread(target=leave, daemon=True).start()", "threading, time, os"
-    ) + ("\ndef leave():\n    time.sleep(0.4)\n    os._exit(3)\n")
+    ) + (
+        f"\ndef leave():\n    while not os.path.exists({mark!r}): time.sleep(0.01)\n"
+        "    os._exit(3)\n"
+    )
     leaves = leaves.replace("* weight.float()", "")
-    # under way when it happens, on its own as well
+    # under way when it happens, until the end of the process
     waits = GOOD_NEIGHBOUR.replace(
-        "    x = ", "    import time; time.sleep(1)\n    x = "
+        "    x = ",
+        "    import pathlib, signal\n"
+        f"    mark = pathlib.Path({mark!r})\n"
+        "    if not mark.exists():\n        mark.touch()\n        signal.pause()\n"
+        "    x = ",
     )
     first, second = results(job, leaves, waits)
     assert (first.status, first.test) == (CAUGHT, "test_matches_oracle")

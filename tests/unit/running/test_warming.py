@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -17,13 +18,20 @@ from kernel_judge.definition import Backend
 from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import CPU, ROOT
 
+# for what comes at once on a machine that does nothing else
+SECONDS = 60.0
+
 
 class Compiler:
-    """Pretend FlashInfer's modules: what was compiled when, and by whom."""
+    """Pretend FlashInfer's modules: what was compiled when, and by whom.
+
+    `takes` is how a build takes its time; `begun` is set once one has begun.
+    """
 
     def __init__(self, broken=(), there=()):
         self.built, self.broken, self.there = [], broken, set(there)
         self.at_once, self.most, self.lock = 0, 0, threading.Lock()
+        self.begun, self.takes = threading.Event(), lambda: time.sleep(0.05)
         compiler = self
 
         class JitSpec:
@@ -42,7 +50,8 @@ class Compiler:
                 with compiler.lock:
                     compiler.at_once += 1
                     compiler.most = max(compiler.most, compiler.at_once)
-                time.sleep(0.05)
+                compiler.begun.set()
+                compiler.takes()
                 with compiler.lock:
                     compiler.at_once -= 1
                     compiler.built.append(self.name)
@@ -108,6 +117,8 @@ def told(events, kind):
 
 def test_modules_are_compiled_once_and_side_by_side(monkeypatch):
     compiler = Compiler()
+    # each waits for the others
+    compiler.takes = partial(threading.Barrier(3).wait, SECONDS)
     calls = [compiler.call(f"op{n}", f"module{n % 3}") for n in range(9)]
     events = run(monkeypatch, compiler, calls)
     modules = ["module0", "module1", "module2"]
@@ -129,8 +140,19 @@ def test_compiling_begins_with_what_is_found_first_then_with_what_takes_longest(
 ):
     compiler = Compiler()
     names = ["gemm", "xqa", "rope", "batch_prefill_x", "batch_prefill_x_sm90", "topk"]
+    calls = [compiler.call(n, n) for n in names]
     # the others are found while the first one is compiled
-    run(monkeypatch, compiler, [compiler.call(n, n) for n in names], 1)
+    second, all_found = calls[1].make, threading.Event()
+
+    def found_later(device):
+        assert compiler.begun.wait(SECONDS)
+        second(device)
+
+    calls[1].make = found_later
+    calls.append(compiler.call("last"))
+    calls[-1].make = lambda device: all_found.set()
+    compiler.takes = partial(all_found.wait, SECONDS)
+    run(monkeypatch, compiler, calls, 1)
     assert compiler.built == [names[0], *names[:0:-1]]
 
 
@@ -164,12 +186,13 @@ def test_a_module_of_which_half_is_there_is_not_loaded(monkeypatch):
     build = compiler.core.JitSpec.build
 
     def linked_early(module, verbose, need_lock):
+        # before any waits for it to have begun
         compiler.there.add(module.name)
         build(module, verbose, need_lock)
 
     compiler.core.JitSpec.build = linked_early
     calls = [compiler.call(f"op{n}", "module") for n in range(3)]
-    calls[1].make = lambda device: time.sleep(0.02)
+    calls[1].make = lambda device: compiler.begun.wait(SECONDS)
     events = [e["event"] for e in run(monkeypatch, compiler, calls)]
     assert events == ["compiling", "compiled", "ready"]
     assert compiler.made == ["op2", "op0"] or compiler.made == ["op0", "op2"]
