@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from generator.cli.colours import coloured, is_coloured
 from generator.problems import Failure
 from generator.problems.messages import one_line
 from generator.reports import printed
@@ -83,10 +84,16 @@ def say_first(lines: Iterable[object], most: int, noun: str) -> None:
         say(f"and {len(listed) - most} more {noun}")
 
 
+def write_pieces(pieces: Iterable[str], form: str) -> None:
+    """Write the pieces of a report to stdout; on a terminal verdicts are in colour."""
+    paint = coloured if form == "text" and is_coloured() else str
+    for text in pieces:
+        write(paint(text))
+
+
 def show(report: Report, form: str) -> int:
     """Write a report to stdout and return the exit status that it asks for."""
-    for text in printed(report, form):
-        write(text)
+    write_pieces(printed(report, form), form)
     conclusion = report.conclude()
     if report.is_said:
         say(conclusion.summary)

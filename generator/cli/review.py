@@ -17,8 +17,8 @@ from generator.cli.output import (
     say,
     say_on_terminal,
     seek_cycles_rarely,
-    write,
     write_files,
+    write_pieces,
 )
 from generator.problems import Failure
 from generator.review import FORMATS, shown
@@ -145,8 +145,7 @@ def review(
                 f"Wrote {len(FORMATS)} reports and the tests of {count} definitions "
                 f"to {output}"
             )
-    for text in shown(made, form, prefix=prefix, notes=notes):
-        write(text)
+    write_pieces(shown(made, form, prefix=prefix, notes=notes), form)
     return STATUSES[made.decision.status]
 
 

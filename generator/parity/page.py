@@ -14,9 +14,11 @@ from generator.reports.templates import html_environment
 def page(report: Report, models: Sequence[ComparedModel]) -> str:
     """Return HTML that needs nothing else; of each dtype whose stages were compared."""
     template = html_environment().get_template("parity.html.jinja")
+    conclusion = report.conclude()
     return template.render(
         title=report.title,
-        summary=report.conclude().summary,
+        summary=conclusion.summary,
+        verdict=conclusion.status.value,
         legend=LEGEND,
         maps=list(_maps(models)),
     )
@@ -26,7 +28,13 @@ def _maps(models: Sequence[ComparedModel]) -> Iterator[Mapping[str, Any]]:
     for one in models:
         for dtype, levels in one.found.items():
             if "stage" in levels:
-                yield {"title": f"{one.model}, {dtype}", **_map(levels["stage"])}
+                entries = levels["stage"]
+                passed = sum(bool(entry["passed"]) for entry in entries)
+                counts = f"{passed} of {len(entries)} within their bounds"
+                yield {
+                    "title": f"{one.model}, {dtype}: {counts}",
+                    **_map(entries),
+                }
 
 
 def _map(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -45,7 +53,7 @@ def _map(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         for stage, of in stages.items()
     ]
     return {
-        "columns": ["outside", *(f"layer {layer}" for layer in layers)],
+        "columns": ["outside", *map(str, layers)],
         "rows": rows,
         "first": first_divergence(entries),
     }
@@ -60,10 +68,10 @@ def _cell(
     kinds += ["first"] * (entry is first)
     kinds += ["none"] * (entry["passed"] and not entry["definition"])
     error, bound = entry.get("nmse", math.nan), entry.get("bound", 0.0)
-    # a bound has all the colour, and a millionth of it none
+    # a bound has all the colour, and a tenth of it none: the rest is as it should be
     share = 0.0
     if error > 0 and bound > 0 and math.isfinite(error):
-        share = 1 + math.log10(error / bound) / 6
+        share = 1 + math.log10(error / bound)
     return {
         "text": cell(entry),
         "kind": " ".join(kinds),

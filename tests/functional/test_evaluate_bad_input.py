@@ -186,7 +186,7 @@ def test_an_end_leaves_nothing(
     time.sleep(1)
     left = _below(begun.pid)
     begun.send_signal(number)
-    begun.communicate(timeout=20)
+    begun.communicate(timeout=60)
     assert _waits(lambda: not any(map(_lives, left)))
     assert not [path for path in temporary.rglob("*") if path.is_file()]
 

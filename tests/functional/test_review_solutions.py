@@ -124,6 +124,10 @@ def test_solutions_and_claims_are_judged(root: Path) -> None:
     page = "".join(shown(made, "html"))
     assert "wrong.json" in page
     assert "claims PASSED for wrong" in page
+    for label, count in (("wrong solutions", 1), ("false claims", 1)):
+        assert f"<dt>{label}</dt><dd>{count}</dd>" in page
+    # the reason stands once
+    assert page.count('<span class="seen">as above</span>') == 1
     listed = json.loads("".join(shown(made, "json")))["evaluated"]
     assert [v["solution"] for v in listed["solutions"]] == ["right", "wrong"]
 

@@ -288,7 +288,7 @@ def test_what_is_ended_by_a_signal_leaves_nothing(root: Path, number: int) -> No
     assert started.stdout.readline() == "begun\n"
     assert any(folder.iterdir())
     started.send_signal(number)
-    _, err = started.communicate(timeout=10)
+    _, err = started.communicate(timeout=60)
     assert (started.returncode, err.split()) == (130, ["Interrupted."])
     assert not any(folder.iterdir())
 
