@@ -145,7 +145,8 @@ def review(
                 f"Wrote {len(FORMATS)} reports and the tests of {count} definitions "
                 f"to {output}"
             )
-    write_pieces(shown(made, form, prefix=prefix, notes=notes), form)
+        # which reads lines of head's files
+        write_pieces(shown(made, form, prefix=prefix, notes=notes), form)
     return STATUSES[made.decision.status]
 
 

@@ -75,6 +75,7 @@ def validate(
         prefix=prefix_of(choice.dataset),
         notes=notes,
         strict=strict,
+        root=choice.dataset,
         hint=" (--notes shows them)" if form == "text" and not notes else "",
     )
     return show(report, form)

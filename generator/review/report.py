@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
-from generator.dataset.file_reading import read_text_file
+from generator.dataset.problem_lines import ProblemLines
 from generator.evaluation.verdict import PASSED, SKIPPED
-from generator.problems import Problem, Severity
+from generator.problems import Severity
 from generator.problems.messages import one_line, plural, some
-from generator.reports.json_place import line_of
 from generator.reports.report import (
     Code,
     Conclusion,
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
 _VERDICTS = {PASSED: Status.PASSED, SKIPPED: Status.OPEN}
 _CLAIMS = 200
-_READ = 100
-_MAX_BYTES = 1024 * 1024
 _FILES = 5
 _CHECKS = 200
 _ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
@@ -73,19 +69,8 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
         kind="new",
         prefix=prefix,
         notes=notes,
-        line_in=partial(_line_in, review, {}),
+        line_in=ProblemLines(None if review.known is None else review.known.root),
     )
-
-
-def _line_in(review: Review, read: dict[str, str], problem: Problem) -> int | None:
-    """Return on which line of the head's file a problem's pointer stands."""
-    if review.known is None or not problem.pointer or len(read) > _READ:
-        return None
-    if problem.file not in read:
-        found = read_text_file(review.known.root, problem.file, _MAX_BYTES)
-        text = "" if isinstance(found, Problem) else found.decode("utf-8", "replace")
-        read[problem.file] = text
-    return line_of(read[problem.file], problem.pointer)
 
 
 def _if_any(table: Table) -> list[Table]:

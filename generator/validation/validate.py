@@ -17,6 +17,7 @@ from generator.dataset.paths import (
     problems_of_paths,
     select,
 )
+from generator.dataset.problem_lines import ProblemLines
 from generator.problems import Problem, Severity, in_file
 from generator.problems.messages import plural
 from generator.reports.report import Conclusion, Report, Status
@@ -196,10 +197,12 @@ def validation_report(
     notes: bool = False,
     strict: bool = False,
     hint: str = "",
+    root: Path | None = None,
 ) -> Report:
     """Return the report of problems as they come; `counts` is right after the last.
 
-    `hint` follows the number of notes where there are some.
+    `hint` follows the number of notes where there are some. In files of `root` the lines
+    of problems are looked up.
     """
 
     def conclude() -> Conclusion:
@@ -234,4 +237,5 @@ def validation_report(
         prefix=prefix,
         notes=notes,
         strict=strict,
+        line_in=ProblemLines(root),
     )

@@ -95,6 +95,19 @@ def test_a_bad_change_is_blamed_and_old_problems_are_not(root: Path) -> None:
 
 
 @pytest.mark.parametrize("revisions", [(), ("--base", "HEAD~1", "--head", "HEAD")])
+def test_annotations_have_the_line_of_what_is_wrong(
+    root: Path, revisions: tuple[str, ...]
+) -> None:
+    changed(root, reference=3)
+    if revisions:
+        commit(root)
+    text = (root / FILE).read_text()
+    line = text[: text.index('"reference"')].count("\n") + 1
+    said = review(root, "--format", "github", *revisions).stdout
+    assert f"::error file={FILE},line={line}," in said
+
+
+@pytest.mark.parametrize("revisions", [(), ("--base", "HEAD~1", "--head", "HEAD")])
 def test_what_is_new_is_compared_with_what_is_untouched(
     root: Path, revisions: tuple[str, ...]
 ) -> None:

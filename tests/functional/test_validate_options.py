@@ -121,6 +121,14 @@ def test_github_annotates_lines_of_json_lines(root: Path) -> None:
     assert lines[-1] == "1 definition, 1 workload: 1 error, 1 warning"
 
 
+def test_github_annotates_the_line_of_a_pointer(root: Path) -> None:
+    write(root, FILE, {**DEFINITION, "reference": 3})
+    text = (root / FILE).read_text()
+    line = text[: text.index('"reference"')].count("\n") + 1
+    said = validate(root, "--format", "github").stdout
+    assert f"::error file={FILE},line={line}," in said
+
+
 def test_files_are_named_from_the_repository_s_root(tmp_path: Path) -> None:
     write(tmp_path, f"data/{FILE}", BROKEN)
     done = subprocess.run(
