@@ -158,8 +158,8 @@ def lines_of(
     compared = {line.source for line in lines} - {OWN_TESTS}
     # why a source was not asked matters if it is the GPU, or if no other one was
     has_ground_truth = any(map(is_ground_truth, compared))
-    # of each source one skip: the newest, one of a GPU before the CPU's
-    found.sort(key=lambda line: line.run.is_on_gpu)
+    # of each source one skip: the newest of the text as it is, a GPU's before the CPU's
+    found.sort(key=lambda line: (not line.stale, line.run.is_on_gpu))
     skips = {line.source: line for line in found if line.source not in compared}
     for line in skips.values():
         if line.verdict == _NEVER_RUN or not has_ground_truth:

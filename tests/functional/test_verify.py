@@ -151,6 +151,15 @@ def test_a_definition_that_changed_is_stale(root):
     assert "stale" not in verify(root).stderr
 
 
+def test_a_reason_of_the_text_as_it_is_counts_before_a_gpu_s_of_another(root):
+    record(root, result("pytorch", sha256=digest(root), ending=SM100), machine=H200)
+    (root / f"definitions/gemm/{NAME}.json").write_text("{}")
+    assert "stale: 1 definition changed after the run" in verify(root).stderr
+    record(root, result("pytorch", sha256=digest(root), ending=NO_CUDA), machine=CPU)
+    assert "stale" not in verify(root).stderr
+    assert rows(verify(root))[0][6] == NO_CUDA[1]
+
+
 def test_the_gpu_is_shown_before_the_cpu_and_a_failure_anywhere(root):
     sha = digest(root)
     passed = result("oracle", comparison(), sha256=sha)
