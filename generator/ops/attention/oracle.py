@@ -52,19 +52,20 @@ def oracle_attention(
         # these query heads read this key head
         group = slice(kv_head * ratio, (kv_head + 1) * ratio)
         keys, values = k[:, kv_head].double(), v[:, kv_head].double()
-        logits = q[some, group].double() @ keys.T * sm_scale
+        # in place: fresh memory for each step takes longer than the arithmetic
+        logits = (q[some, group].double() @ keys.T).mul_(sm_scale)
         if variant.soft_cap > 0:
-            logits = torch.tanh(logits / variant.soft_cap) * variant.soft_cap
+            logits.div_(variant.soft_cap).tanh_().mul_(variant.soft_cap)
         if mask is not None:
-            logits = logits + mask[some, None]
+            logits += mask[some, None]
         if variant.slopes:
             slopes = torch.tensor(variant.slopes[group], dtype=torch.float64)
-            logits = logits + slopes.to(q.device)[:, None] * distance
-        bits = (logits / math.log(2.0)).masked_fill(hidden[:, None], -math.inf)
+            logits += slopes.to(q.device)[:, None] * distance
+        bits = logits.div_(math.log(2.0)).masked_fill_(hidden[:, None], -math.inf)
         # of the sinks alone so far
         sink = lse[some, group][:, :, None]
         peak = torch.maximum(bits.amax(dim=2, keepdim=True), sink)
-        weights = torch.exp2(bits - peak)
+        weights = bits.sub_(peak).exp2_()
         total = weights.sum(dim=2, keepdim=True) + torch.exp2(sink - peak)
         output[some, group] = weights @ values / total
         lse[some, group] = (torch.log2(total) + peak)[:, :, 0]
