@@ -146,8 +146,8 @@ def _experts(model: Deployed) -> Iterator[Need]:
         bias = _mlp_bias(config)
         yield from of.linear(module, width, hidden, "fc1_latent_proj", bias=bias)
     if deployment.ep > 1:
-        name = f"moe_dispatch_ep{deployment.ep}_topk{top_k}_h{width}"
-        yield Need("tokens to the GPUs of their experts", "comm", name)
+        name = f"moe_dispatch_ep{deployment.ep}_topk{top_k}_e{every}_h{width}"
+        yield Need("tokens to the GPUs of their experts", "moe_exchange", name)
     shape = f"e{local}_h{width}_i{inner}"
     if fused:
         constants |= {"top_k": top_k, "num_experts": every}
@@ -161,8 +161,8 @@ def _experts(model: Deployed) -> Iterator[Need]:
         name = f"moe_{_expert_word(config, kind)}_topk{top_k}_{shape}"
         yield Need(label, "moe_experts", name, at=at)
     if deployment.ep > 1:
-        name = f"moe_combine_ep{deployment.ep}_topk{top_k}_h{width}"
-        yield Need("experts' outputs back to their tokens", "comm", name)
+        name = f"moe_combine_ep{deployment.ep}_h{width}"
+        yield Need("experts' outputs back to their tokens", "moe_exchange", name)
     if width != hidden:
         module = "experts, out of their latent space"
         yield from of.linear(module, hidden, width, "fc2_latent_proj", bias=bias)

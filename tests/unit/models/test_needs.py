@@ -77,8 +77,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "qwen3-235b-a22b",
         {"ep": 8},
         (
-            "moe_bf16_topk8_e16_h4096_i1536 moe_dispatch_ep8_topk8_h4096 "
-            "moe_combine_ep8_topk8_h4096"
+            "moe_bf16_topk8_e16_h4096_i1536 moe_dispatch_ep8_topk8_e128_h4096 "
+            "moe_combine_ep8_h4096"
         ),
     ),
     (

@@ -318,7 +318,7 @@ def test_an_append_has_the_dtype_of_the_cache() -> None:
 
 def test_tokens_go_to_the_gpus_of_their_experts_and_back() -> None:
     found = named(load("qwen3-30b-a3b"), tp=8, ep=8)
-    name = "moe_dispatch_ep8_topk8_h2048"
+    name = "moe_dispatch_ep8_topk8_e128_h2048"
     assert found["tokens to the GPUs of their experts"] == {name}
     assert "experts' outputs back to their tokens" in found
     assert found["logits of all GPUs"] == {"allgather_tp8_h151936"}

@@ -26,7 +26,7 @@ OWN = [spec for spec in SPECS if spec.captured_from == spec.name]
 COUNTS = (
     *("M", "total_q", "total_seq_len", "batch_size", "num_tokens", "seq_len"),
     *("kv_len", "num_blocks", "nnz_kv", "total_tokens", "total_rows", "num_rows"),
-    *("num_copies", "rows", "columns"),
+    *("num_copies", "rows", "columns", "tokens_per_rank"),
 )
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 
@@ -90,6 +90,8 @@ ANY_NUMBER = {
     ("logits", "prompt_counts"),
     ("logits", "output_counts"),
     ("moe_align", "topk_ids"),
+    ("moe_exchange", "topk_ids"),
+    ("moe_exchange", "sources"),
     ("linear_cross_entropy", "labels"),
     ("lora", "slots"),
     ("masked_attention", "mask"),

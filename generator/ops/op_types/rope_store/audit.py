@@ -1,4 +1,4 @@
-"""How an audit makes heads smaller, and what varies in its random cases."""
+"""Smaller heads for audits, and what varies in their random cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines run between the projections and attention, of models that are served."""
+"""Heads of served models, between their projections and attention."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONTEXT = 8_192
 
 @dataclass(frozen=True)
 class Heads:
-    """Name the heads of one GPU, and the models that have them.
+    """The heads of one GPU, and the models that have them.
 
     `kind` is empty, gptj, normed or "normed gemma"; `eps` is of the norm.
     """

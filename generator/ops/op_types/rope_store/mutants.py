@@ -41,18 +41,18 @@ def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
     def unwritten(places: Callable[[Inputs], torch.Tensor]) -> Any:
         def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
             slots = places(inputs)
-            found = [out.clone() for out in outputs[1:]]
-            for out, name in zip(found, ("k_cache", "v_cache"), strict=True):
+            results = [out.clone() for out in outputs[1:]]
+            for out, name in zip(results, ("k_cache", "v_cache"), strict=True):
                 out[slots] = inputs[name][slots]
-            return (outputs[0], *found)
+            return (outputs[0], *results)
 
         return spoil
 
     def cleared(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = [torch.zeros_like(out) for out in outputs[1:]]
-        for out, right in zip(found, outputs[1:], strict=True):
+        results = [torch.zeros_like(out) for out in outputs[1:]]
+        for out, right in zip(results, outputs[1:], strict=True):
             out[inputs["slot_mapping"]] = right[inputs["slot_mapping"]]
-        return (outputs[0], *found)
+        return (outputs[0], *results)
 
     def zero(inputs: Inputs) -> torch.Tensor:
         return torch.zeros(1, dtype=torch.int64, device=inputs["k_cache"].device)
@@ -108,9 +108,9 @@ def of_rows(definition: Definition) -> tuple[DomainMutant, ...]:
 
     def turned_values(run: Run, inputs: dict[str, Any]) -> Any:
         q, keys, _ = as_tuple(run(*inputs.values()))
-        given: dict[str, Any] = {**inputs, "k": inputs["v"]}
-        given["k_cache"] = inputs["v_cache"]
-        return q, keys, as_tuple(run(*given.values()))[1]
+        changed: dict[str, Any] = {**inputs, "k": inputs["v"]}
+        changed["k_cache"] = inputs["v_cache"]
+        return q, keys, as_tuple(run(*changed.values()))[1]
 
     def plain_keys(outputs: Outputs, inputs: Inputs) -> Outputs:
         keys = outputs[1].clone()
@@ -133,12 +133,12 @@ def of_pairs(definition: Definition) -> tuple[DomainMutant, ...]:
     pairs = torch.arange(rotary).view(-1, 2)
     neox = definition.constants["is_neox"]
     other = pairs.T.flatten() if neox else pairs.flatten().view(2, -1).T.flatten()
-    found = [_reordered(definition, "pairs of the other style", other)]
+    results = [_reordered(definition, "pairs of the other style", other)]
     if rotary < size:
         order = torch.arange(size).roll(rotary)
         name = "last dimensions turned, not the first"
-        found.append(_reordered(definition, name, order))
-    return tuple(found)
+        results.append(_reordered(definition, name, order))
+    return tuple(results)
 
 
 def _reordered(definition: Definition, name: str, order: torch.Tensor) -> DomainMutant:
@@ -148,9 +148,9 @@ def _reordered(definition: Definition, name: str, order: torch.Tensor) -> Domain
         rest = torch.arange(len(order), inputs["q"].shape[-1])
         whole = torch.cat([order, rest])
         names = [n for n in ("q", "k", "q_weight", "k_weight") if n in inputs]
-        given = dict(inputs)
-        given |= {n: inputs[n][..., whole].contiguous() for n in names}
-        q, keys, values = as_tuple(run(*given.values()))
+        changed = dict(inputs)
+        changed |= {n: inputs[n][..., whole].contiguous() for n in names}
+        q, keys, values = as_tuple(run(*changed.values()))
         slots, back = inputs["slot_mapping"], whole.argsort()
         keys = keys.clone()
         keys[slots] = keys[slots][..., back]
@@ -203,13 +203,13 @@ def _divided(
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         q, keys, values = outputs
         slots, keys = inputs["slot_mapping"], keys.clone()
-        found = []
+        results = []
         for rows, heads in ((q, inputs["q"]), (keys[slots], inputs["k"])):
             ms = heads.double().square().mean(dim=-1, keepdim=True)
             factor = torch.sqrt(ms + eps) / length(ms)
-            found.append((rows.double() * factor).to(rows.dtype))
-        keys[slots] = found[1]
-        return found[0], keys, values
+            results.append((rows.double() * factor).to(rows.dtype))
+        keys[slots] = results[1]
+        return results[0], keys, values
 
     return on_outputs(definition, name, spoil)
 
