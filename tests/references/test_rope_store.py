@@ -103,7 +103,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     tokens, rows, slots = (axes[n] for n in ("num_tokens", "max_seq_len", "num_slots"))
     size, std = axes["head_size"], case.params.get("std", 1.0)
     heads = {"q": "num_qo_heads", "k": "num_kv_heads", "v": "num_kv_heads"}
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         name: stream.child(name).values(
             (tokens, axes[count], size), std, torch.bfloat16
         )
@@ -111,23 +111,23 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     }
     for name in ("q_weight", "k_weight"):
         weight = 0.5 + stream.child(name).values((size,), 0.4)
-        made[name] = weight.to(torch.bfloat16)
+        inputs[name] = weight.to(torch.bfloat16)
     for name in ("k_cache", "v_cache"):
         shape = (slots, axes["num_kv_heads"], size)
-        made[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
+        inputs[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
     slope = stream.child("slope").values((rows, axes["rotary_dim"] // 2))
     square = slope * slope
     circle = torch.cat([1.0 - square, 2.0 * slope], 1)
-    made["cos_sin_cache"] = circle / (1.0 + square).repeat(1, 2)
+    inputs["cos_sin_cache"] = circle / (1.0 + square).repeat(1, 2)
     positions = torch.tensor(stream.child("positions").integers(0, rows, tokens))
     positions[0] = rows - 1
     positions[1:2] = 0
-    made["positions"] = positions
+    inputs["positions"] = positions
     order = stream.child("slots").permutation(slots)
     ends = torch.tensor([slots - 1, 0])
     order = torch.cat([ends, order[(order > 0) & (order < slots - 1)]])
-    made["slot_mapping"] = order[:tokens].clone()
-    return {name: made[name] for name in definition.interface.inputs}
+    inputs["slot_mapping"] = order[:tokens].clone()
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def oracle(
@@ -159,7 +159,9 @@ def oracle(
     for name, rows in (("k_cache", turned("k")), ("v_cache", inputs["v"].double())):
         slots = enumerate(inputs[name].double())
         stored.append(
-            torch.stack([rows[row_of[s]] if s in row_of else own for s, own in slots])
+            torch.stack(
+                [rows[row_of[s]] if s in row_of else cached for s, cached in slots]
+            )
         )
     return turned("q"), stored[0], stored[1]
 
