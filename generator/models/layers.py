@@ -37,6 +37,8 @@ _BLOCKS = {
     "moe": (NONE, MOE),
 }
 """Nemotron-H's blocks: a letter of its pattern or a word of its list → mixer and MLP."""
+_DEFAULT_BLOCKS = ["linear_attention", "moe", "full_attention", "mlp"]
+"""What transformers makes of a file that has neither."""
 _MOST = 1024
 """No model has as many layers."""
 _MADE_LISTS = (
@@ -87,10 +89,12 @@ def experts(config: Config) -> int:
 
 
 def _blocks(config: Config) -> tuple[Layer, ...]:
-    pattern = config.stated("hybrid_override_pattern")
-    config.get("num_hidden_layers")
-    if pattern is None:
-        pattern = config.stated("layers_block_type")
+    stated = config.stated("hybrid_override_pattern")
+    # transformers prefers the list
+    pattern = config.stated("layers_block_type", "layer_types") or stated
+    count = config.get("num_hidden_layers")
+    if pattern is None and count in (None, len(_DEFAULT_BLOCKS)):
+        pattern = _DEFAULT_BLOCKS
     if not isinstance(pattern, (str, list)) or not 0 < len(pattern) <= _MOST:
         why = "is missing, and with it which layers have what"
         config.refuse("hybrid_override_pattern", why)

@@ -95,6 +95,16 @@ PLANTS = {
         "weights",
         "routing",
     ),
+    "weights of experts that do not add up to 1": Plant(
+        "mistral4",
+        "/routing",
+        "weights / weights.sum(dim=1, keepdim=True)",
+        "weights",
+        "routing",
+    ),
+    "a norm of the latent without a mean": Plant(
+        "deepseek-v2", "/kv_a_norm", ".mean(dim=-1", ".sum(dim=-1", "kv_a_norm"
+    ),
     "no scaling of the routed experts": Plant(
         "deepseek-v3", "/routing", "* routed_scaling_factor", "", "routing"
     ),
