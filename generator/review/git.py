@@ -17,7 +17,7 @@ from pathlib import Path
 from sys import intern
 
 import pygit2
-from pygit2.enums import DiffOption, ObjectType
+from pygit2.enums import DiffOption, FileMode, ObjectType
 
 from generator.dataset.file_reading import LFS_MAGIC
 from generator.dataset.paths import FOLDERS, is_dataset
@@ -26,6 +26,7 @@ from generator.problems.messages import one_line, quote
 from generator.review.tree import MAX_FILES, Tree, TreeEntry, check_total
 
 _NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_SUBMODULE = "160000"
 _LONGEST_PATH = 4096
 _LONGEST_POINTER = 1024
 _LFS_SIZE = re.compile(rb"^size ([0-9]{1,20})$", re.MULTILINE)
@@ -207,9 +208,15 @@ class Repository:
         `base` is the tree of a revision, from which git knows what differs. Below the
         dataset's folders everything counts that lies there, ignored or not: that is
         what readers of the dataset find. What Git LFS put in the place of a pointer of
-        `base` is named as the pointer is.
+        `base` is named as the pointer is. Raises Failure where files of the branch need
+        not lie there.
         """
-        index = self.git.index
+        index, config = self.git.index, self.git.config
+        if "core.sparsecheckout" in config and config.get_bool("core.sparsecheckout"):
+            raise Failure(
+                "The checkout is sparse, so that files of the branch may not lie in it: "
+                "review what is committed (--head HEAD)."
+            )
         name = _NO_FILES if revision is None else f"{revision}^{{tree}}"
         staged = index.diff_to_tree(self.git.revparse_single(name)).deltas
         loose = index.diff_to_workdir(_LOOSE).deltas
@@ -219,10 +226,13 @@ class Repository:
         below.discard("")
         lying = {*_lying(root)}
         found = {p: e for p, e in base.items() if p not in below}
-        config = self.git.config
         has_modes = "core.filemode" not in config or config.get_bool("core.filemode")
         for path in below | (lying - base.keys()):
             entry = self._entry_of(root / path, base.get(path), has_modes=has_modes)
+            full = self.prefix + path
+            if full in index and index[full].mode == FileMode.COMMIT:
+                # whether or not its folder was made
+                entry = TreeEntry(_SUBMODULE, str(index[full].id))
             if entry is not None:
                 found[path] = entry
         # what lies behind a link is elsewhere; a submodule is a folder, and no file

@@ -191,3 +191,29 @@ def test_a_commit_with_a_garbled_header_is_one_line(root: Path) -> None:
     )
     oid = made.stdout.decode().strip()
     assert "There is no revision" in _one_line(root, "--base", "main", "--head", oid)
+
+
+def test_a_submodule_is_seen_whether_or_not_its_folder_is_there(root: Path) -> None:
+    _branch(root, "pr")
+    link = f"160000,{'a' * 40},blob/workloads/x"
+    git(root, "update-index", "--add", "--cacheinfo", link)
+    git(root, "commit", "-q", "-m", "change")
+    for is_there in (False, True):
+        if is_there:
+            (root / "blob/workloads/x").mkdir(parents=True)
+        found = reviewed(root, "--base", "main", status=1)
+        assert [g["point"] for g in found["grounds"]] == ["review-link"]
+
+
+def test_a_sparse_checkout_hides_nothing(root: Path) -> None:
+    _branch(root, "pr")
+    (root / "deep").mkdir()
+    (root / "deep/conftest.py").write_text("collect_ignore_glob = ['*']\n")
+    commit(root)
+    git(root, "sparse-checkout", "set", *("definitions", "tests", "workloads"))
+    assert not (root / "deep").exists()
+    done = review(root, "--base", "main")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "The checkout is sparse" in done.stderr
+    assert "--head HEAD" in done.stderr
+    reviewed(root, *BOTH, status=3)
