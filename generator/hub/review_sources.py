@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from generator.hub.client import OPEN, Client
 from generator.hub.failures import HubFailure
@@ -24,6 +23,7 @@ from generator.hub.remote import (
     list_files,
 )
 from generator.problems.messages import one_line, quote
+from generator.review.scratch import scratch
 from generator.review.sources import Revisions, Sides, Sources, write_sides
 from generator.review.tree import Tree, TreeEntry, check_total
 
@@ -73,14 +73,14 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
     revisions = _revisions(client, number)
     head = list_files(client, revisions.head)
     base = list_files(client, revisions.base) if revisions.base else None
-    with TemporaryDirectory(prefix="trace-dataset-review-") as name:
-        objects = HubObjects(client, Path(name, "objects"))
+    with scratch("trace-dataset-review-") as folder:
+        objects = HubObjects(client, folder / "objects")
         objects.folder.mkdir()
         new = objects.add(head)
         old = objects.add(base) if base is not None else {}
         known = base.refused if base is not None else {}
         sides = Sides(old, new, tuple(p for p in head.refused if p not in known))
-        yield write_sides(revisions, sides, objects.blobs, Path(name))
+        yield write_sides(revisions, sides, objects.blobs, folder)
 
 
 def _revisions(client: Client, number: int) -> Revisions:

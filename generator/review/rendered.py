@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from generator.dataset.paths import is_written_by_rendering
 from generator.execution.processes import run_python, safe_environment
@@ -23,6 +22,7 @@ from generator.rendering.generate import generate
 from generator.rendering.plan import SIZES, RenderOptions
 from generator.review.checks import CheckChange, changes_of
 from generator.review.findings import OWN_SOFTWARE, UNCOMPARED, UNRENDERED, WEAKER
+from generator.review.scratch import scratch
 from generator.review.software import running, software_of
 from generator.review.sources import SUPPORT, TESTS, Sources, op_types_to_render
 from generator.review.treatment import SOFTWARE, is_compared
@@ -197,10 +197,10 @@ class _Base:
     def _render(
         self, op_types: set[str], sizes: tuple[str, ...], has_support: bool
     ) -> dict[str, bytes]:
-        with TemporaryDirectory(prefix="trace-dataset-rendered-") as name:
-            output = Path(name, "tests")
+        with scratch("trace-dataset-rendered-") as folder:
+            output = folder / "tests"
             if self.mine:
-                self._start(Path(name), output, op_types, sizes, has_support)
+                self._start(folder, output, op_types, sizes, has_support)
             else:
                 root = self._sources.head
                 loaded = load_definitions(root, op_types=sorted(op_types))

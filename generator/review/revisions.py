@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from generator.problems import Failure
 from generator.problems.messages import plural, quote
+from generator.review.scratch import scratch
 from generator.review.sources import Revisions, Sides, Sources, write_sides
 from generator.review.tree import Tree, refused
 
@@ -49,9 +49,9 @@ def open_sources(
         outside = repository.outside(revisions.base, revisions.head or None)
     odd = tuple(sorted({*refused(old), *refused(new)}))
     sides = Sides(old, new, odd, outside)
-    with TemporaryDirectory(prefix="trace-dataset-review-") as name:
+    with scratch("trace-dataset-review-") as folder:
         lying = None if revisions.head else dataset
-        yield write_sides(revisions, sides, repository.blobs, Path(name), lying)
+        yield write_sides(revisions, sides, repository.blobs, folder, lying)
 
 
 def _trees(

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
+from generator.execution.processes import start
+
+# its input ends with the process that began it, however that ends
+_KEEPER = """read line
+for again in 1 2 3; do
+  chmod -R u+rwX -- "$1"; rm -rf -- "$1" && exit
+  sleep 1
+done"""
+
 
 @contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """Yield a new folder, gone afterwards with all that is in it."""
+    """Yield a new folder, gone afterwards with all that is in it.
+
+    That is so where this process is killed, too: another one waits for its end.
+    """
     folder = Path(mkdtemp(prefix=prefix))
-    try:
-        yield folder
-    finally:
-        remove(folder)
+    keeper = start(
+        ["/bin/sh", "-c", _KEEPER, "sh", str(folder)],
+        environment={"PATH": "/usr/bin:/bin"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # it ends by its own, once the folder is gone
+    with keeper:
+        try:
+            yield folder
+        finally:
+            remove(folder)
 
 
 def remove(folder: Path) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -46,3 +50,28 @@ def test_it_is_gone_after_an_error() -> None:
         failing()
     assert folder != Path()
     assert not folder.exists()
+
+
+def test_it_is_gone_after_a_kill(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "from generator.review.scratch import scratch\n"
+        "with scratch('killed-') as folder:\n"
+        "    (folder / 'a/b').mkdir(parents=True)\n"
+        "    (folder / 'a').chmod(0)\n"
+        "    print(folder, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert Path(done.stdout.strip()).parent == tmp_path
+    end = time.monotonic() + 20
+    while any(tmp_path.iterdir()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not any(tmp_path.iterdir())
