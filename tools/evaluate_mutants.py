@@ -4,9 +4,9 @@
 takes the first definition of each reference text unless some are named, and up to N generic
 defects of each. The judge asks what it asks of any solution; the defects are called in
 forks of this process, since they are functions and no files. One that passes and is what a
-production kernel does, as its family says, counts as such. Exit status 1 where another domain
-defect passes, or more than 1 % of the generic ones that are not equivalent, or where the
-judge itself failed.
+production kernel does, as its family or `tools/rounded_by_kernels.py` says, counts as such.
+Exit status 1 where another domain defect passes, or more than 1 % of the generic ones that
+are not equivalent, or where the judge itself failed.
 
 `--kernels [--device cuda] [--jobs N] [--most N] [--seconds S] [--output FILE] [EXAMPLE]...`
 mutates the sources of the examples instead: Triton, CUDA, C++ and PyTorch
@@ -49,6 +49,7 @@ from generator.rules.load import load_definitions
 from kernel_judge.inputs.memory import dtype_of, shape_of
 from kernel_judge.inputs.trial import as_tuple, same_bits, seed
 from tools.judge_kernel_mutants import judge_kernel_mutants
+from tools.rounded_by_kernels import rounding_of
 
 _SECONDS = 120.0
 _SECRET = 21
@@ -180,6 +181,7 @@ def measured(
         )
 
     counts, lines = Counter[str](), []
+    op_type = job.runner.subject.definition.op_type
     for number, outcome in Forks(jobs, _SECONDS).run(work, range(len(places))):
         result = job.planned[places[number]].result
         kind = "domain" if result.kind == DOMAIN else "generic"
@@ -188,8 +190,9 @@ def measured(
             outcome.status, "refused"
         )
         why = outcome.why
-        if fate == "passed" and as_kernel.get(result.name):
-            fate, why = "as a kernel", f"({as_kernel[result.name]})"
+        known = as_kernel.get(result.name) or rounding_of(op_type, result.name)
+        if fate == "passed" and known:
+            fate, why = "as a kernel", f"({known})"
         counts[f"{kind} {fate}"] += 1
         if fate in ("passed", "as a kernel", "not judged"):
             lines.append(f"{kind} {fate}: {result.name} {why}".rstrip())

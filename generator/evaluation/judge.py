@@ -227,7 +227,10 @@ class Judge:
         names = [*one.subject.interface.output_specs, *one.filled]
         errors = {"max_abs": 0.0, "max_rel": 0.0, "nmse": 0.0}
         findings, wrong = [], {}
+        gains = dict(zip(names, one.gains, strict=False))
         for output, a, e in self.defined(one, names, actual):
+            if gains:
+                a, e = (v.double() * 2.0 ** -gains[output] for v in (a, e))
             result = self._verdict(one, output, a, e)
             if result.metrics is not None:
                 errors = {
@@ -277,6 +280,9 @@ class Judge:
         self, one: Round, output: str, actual: Any, expected: Any
     ) -> Comparison:
         subject, case = one.subject, one.case
+        if one.gains:
+            # as large as usual, as the bounds of the case are for
+            case = replace(case, moved={})
         if isinstance(actual, torch.Tensor) and actual.dtype == torch.bool:
             actual = actual.view(torch.uint8)
             unwritten = int((actual > 1).sum())

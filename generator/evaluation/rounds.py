@@ -22,8 +22,10 @@ from generator.evaluation.drawn_lengths import (
     past_limits,
     varied_anyway,
 )
+from generator.evaluation.far_sizes import far_sizes
 from generator.evaluation.room import where_room
 from generator.evaluation.solution_tolerance import REFERENCE
+from generator.ops.far_factors import asked_of_kernels
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
@@ -53,6 +55,7 @@ class Round:
 
     `shift` is the secret seed that makes the values. `workload` is the dataset's, whose
     own inputs replace what the op's functions make; `values` replaces all of them.
+    `gains` has the power of two by which each output is larger than usual, in order.
     """
 
     subject: Subject
@@ -61,6 +64,7 @@ class Round:
     device: torch.device
     workload: Mapping[str, Any] | None = None
     values: Inputs | None = None
+    gains: tuple[float, ...] = ()
 
     @cached_property
     def trial(self) -> Trial:
@@ -228,8 +232,14 @@ def rounds_of(
             (f"lengths {number}: {_axes(case)}", [round_of(case)])
             for number, case in enumerate(lengths)
         ]
-        far = past_limits(known, declared, draw, device)
+        far = [
+            *past_limits(known, declared, draw, device),
+            *asked_of_kernels(declared),
+        ]
         asked += [(f"limits: {case.name}", [round_of(case)]) for case in far]
+        for size in far_sizes(subject, subject.cases(("small",))):
+            one = replace(round_of(size.case), gains=size.gains)
+            asked.append((f"limits: {size.name}", [one]))
         if not lengths:
             few = varied_anyway(known, every, device.type)
             if not few:

@@ -6,6 +6,7 @@ power of two, floats keep their significant bits, so that bounds stay what they 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kernel_judge.definition import LIMITS, Case
@@ -45,3 +46,12 @@ def far_codes(case: Case, **shares: int) -> list[Case]:
         with_factors(case, name, **{n: power * share for n, share in shares.items()})
         for name, power in (("smallest-codes", -13.0), ("saturated-codes", 2.0))
     ]
+
+
+def asked_of_kernels(cases: Iterable[Case]) -> list[Case]:
+    """Return the cases of far factors that kernels are held to, as references are.
+
+    Not a small sm_scale: masked keys keep a weight in FlashInfer's kernels then, which give
+    them a logit of -5e4 before it (flashinfer-ai/flashinfer issue 4451).
+    """
+    return [c for c in cases if c.moved and c.moved.get("sm_scale", 0.0) >= 0.0]

@@ -20,9 +20,11 @@ from tests.functional.hacks_of_processes import BY_PROCESSES
 from tests.functional.hacks_of_state import BY_STATE
 from tests.functional.test_evaluate_bad_input import BAD
 from tests.functional.test_evaluate_cuda import HACKS as ON_A_GPU
+from tests.unit.evaluation.test_left_out import LEFT_OUT
 from tests.unit.evaluation.test_wrong_by_a_sign import IN_ONE_DIRECTION
 from tests.unit.evaluation.test_wrong_lengths import RIGHT_WHERE_PUBLISHED
 from tests.unit.evaluation.test_wrong_samplers import WRONG as SAMPLERS
+from tests.unit.evaluation.test_wrong_values import RIGHT_WHERE_USUAL
 
 HACKS: tuple[Hack, ...] = (
     *BY_VALUES,
@@ -282,6 +284,18 @@ KINDS = (
         "lengths drawn from the secret seed, by residue and beyond the limits of kernels",
         tuple(f"{name} {run.__name__}" for name, run in RIGHT_WHERE_PUBLISHED),
         "test_wrong_lengths.py",
+    ),
+    Kind(
+        "right for usual values alone",
+        "scales and codes far from the usual, and inputs times 2^17 and 2^-17 that outputs follow",
+        tuple(f"{name} {change.__name__}" for name, change in RIGHT_WHERE_USUAL),
+        "test_wrong_values.py",
+    ),
+    Kind(
+        "a part that is left out",
+        "where a share of elements may be wrong, no row, column or tile of them",
+        tuple(leave.__name__ for leave in LEFT_OUT),
+        "test_left_out.py",
     ),
     Kind(
         "a factor or an offset within the tolerance",

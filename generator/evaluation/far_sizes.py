@@ -1,0 +1,136 @@
+"""Cases of values far from one: what is right for values of about one alone is wrong there.
+
+Whether an op is homogeneous in an input is not declared but seen: the oracle is asked with
+the values, and with these times a power of two, which no float loses a bit by. Where an
+output is the other one times a power of two, the bounds of usual values hold behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import torch
+
+from generator.ops.far_factors import with_factors
+from kernel_judge.definition import Case
+from kernel_judge.inputs.memory import tensor_bytes
+from kernel_judge.inputs.trial import as_tuple
+from kernel_judge.subject import Subject
+
+# values of about 1 are beyond float16 with the first, and subnormal in it with the second
+_POWERS = (17.0, -17.0)
+_DTYPE = "bfloat16"
+_MOST_BYTES, _FEWEST = 64 << 20, 3
+# so that float32 holds sums of squares of what is larger
+_USUAL = 1024.0
+# what an eps beside large values, or another order of sums, may leave
+_ALIKE = 2.0**-9
+_CPU = torch.device("cpu")
+_known: dict[tuple[object, ...], list[FarSize]] = {}
+
+
+@dataclass(frozen=True)
+class FarSize:
+    """A case whose inputs are `moved`, and the power of two of each output, in order.
+
+    `name` says which inputs; the case keeps its own, by which bounds know it.
+    """
+
+    name: str
+    case: Case
+    gains: tuple[float, ...]
+
+
+def far_sizes(subject: Subject, cases: Sequence[Case]) -> list[FarSize]:
+    """Return a small case with its bfloat16 inputs much larger, and much smaller.
+
+    All inputs at once if the outputs follow then, else each that they follow. Empty where
+    the op has no oracle, or an output is held to a rule of its own. The values asked are
+    always the same: what is found is kept for a definition.
+    """
+    known = subject.definition
+    key = (known.name, tuple(sorted(known.axes.items())), id(subject.op))
+    if key not in _known:
+        _known[key] = list(_found(subject, cases))
+    return _known[key]
+
+
+def _found(subject: Subject, cases: Sequence[Case]) -> Iterator[FarSize]:
+    known = subject.definition
+    # of one key attention is homogeneous in queries, of which large ones meet the finite
+    # logits that kernels give to masked keys
+    few = [c for c in cases if min(c.axes.values(), default=_FEWEST) >= _FEWEST]
+    if not few or subject.op.policies or subject.op.oracle is None:
+        return
+    specs = known.interface.input_specs.items()
+    names = [n for n, s in specs if s.dtype == _DTYPE and s.shape]
+    if not names:
+        return
+    few.sort(key=lambda c: tensor_bytes(known, c))
+    case = next((c for c in few if _is_usual(subject, c)), None)
+    if case is None:
+        return
+    usual = _expected(subject, case)
+    singles = [(name,) for name in names] if len(names) > 1 else []
+    for power in _POWERS if usual is not None else ():
+        for group in (tuple(names), *singles):
+            size = "large" if power > 0 else "small"
+            name = f"{' and '.join(group)} {size}"
+            moved = with_factors(case, case.name, **dict.fromkeys(group, power))
+            gains = _gains(usual or (), _expected(subject, moved))
+            if gains is not None:
+                yield FarSize(name, moved, gains)
+                if len(group) == len(names):
+                    break
+
+
+def _is_usual(subject: Subject, case: Case) -> bool:
+    """Return whether a case's values are neither large nor all zero, and few."""
+    if tensor_bytes(subject.definition, case) > _MOST_BYTES:
+        return False
+    with suppress(Exception):
+        inputs = subject.trial(case, _CPU).inputs
+        sizes = [float(v.abs().max()) for v in inputs.values() if _is_bfloat16(v)]
+        return all(2.0**-20 < size <= _USUAL for size in sizes)
+    return False
+
+
+def _is_bfloat16(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and str(value.dtype) == f"torch.{_DTYPE}"
+
+
+def _expected(subject: Subject, case: Case) -> tuple[object, ...] | None:
+    """Return what the oracle gives, None where the case can't be had."""
+    oracle = subject.op.oracle
+    assert oracle is not None
+    # inputs that break a constraint, or that a family can't have, for one
+    with suppress(Exception):
+        trial = subject.trial(case, _CPU)
+        if not trial.broken_constraints():
+            return as_tuple(oracle(trial.definition, trial.fresh_inputs()))
+    return None
+
+
+def _gains(
+    usual: Sequence[object], far: Sequence[object] | None
+) -> tuple[float, ...] | None:
+    """Return the power of two between outputs, of each; None where there is none."""
+    if far is None:
+        return None
+    found = [_gain(a, b) for a, b in zip(usual, far, strict=True)]
+    return None if None in found else tuple(g for g in found if g is not None)
+
+
+def _gain(usual: object, far: object) -> float | None:
+    if not isinstance(usual, torch.Tensor) or not isinstance(far, torch.Tensor):
+        return None
+    a, b = usual.double(), far.double()
+    sizes = [float(x.square().mean().sqrt()) for x in (a, b)]
+    if not a.numel() or not all(map(math.isfinite, sizes)) or not all(sizes):
+        return None
+    power = float(round(math.log2(sizes[1] / sizes[0])))
+    off = float((b * 2.0**-power - a).abs().max())
+    return power if off <= _ALIKE * sizes[0] else None

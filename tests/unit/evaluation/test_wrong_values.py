@@ -1,0 +1,136 @@
+"""Solutions that are right for usual values alone are refused, where values are far from these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from generator.evaluation.far_sizes import far_sizes
+from generator.evaluation.judge import Judge
+from generator.evaluation.rounds import EvaluationRounds, rounds_of
+from generator.rules.subjects import subject_of
+from tests.builders import CPU, loaded, run_of
+from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
+
+Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+AXES = {
+    "w8a8_fp8_n12800_k5120": {"N": 96, "K": 256},
+    "gemm_bf16_n128_k2880": {"K": 256},
+}
+NORM, BIAS, DECODE = "rmsnorm_h128", "bias_add_n1280", "gqa_single_decode_h32_kv8_d128"
+PREFILL = "gqa_single_prefill_noncausal_h16_kv16_d64"
+GEMM, CODES, GRADIENT = *reversed(AXES), "gelu_tanh_backward_i3072"
+
+
+def through_float16(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    wide = {n: v for n, v in inputs.items() if _is_bfloat16(v)}
+    return {**inputs, **{n: v.half().to(v.dtype) for n, v in wide.items()}}
+
+
+def clamped(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    wide = {n: v for n, v in inputs.items() if _is_bfloat16(v)}
+    return {**inputs, **{n: v.clamp(-1000.0, 1000.0) for n, v in wide.items()}}
+
+
+def tiny_ones_flushed(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    wide = {n: v for n, v in inputs.items() if _is_bfloat16(v)}
+    few = {n: v.masked_fill(v.abs() < 1e-6, 0.0) for n, v in wide.items()}
+    return {**inputs, **few}
+
+
+def scales_in_float16(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    scales = {n: v for n, v in inputs.items() if n.endswith("_scale")}
+    rounded = {n: torch.as_tensor(v).half().float() for n, v in scales.items()}
+    return {
+        **inputs,
+        **{n: v if v.dim() else float(v) for n, v in rounded.items()},
+    }
+
+
+def subnormal_codes_as_zero(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    codes = inputs["x"].float()
+    few = codes.masked_fill(codes.abs() < 2.0**-6, 0.0)
+    return {**inputs, "x": few.to(inputs["x"].dtype)}
+
+
+def _is_bfloat16(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16
+
+
+RIGHT_WHERE_USUAL: tuple[tuple[str, Change], ...] = (
+    (BIAS, through_float16),
+    (BIAS, clamped),
+    (BIAS, tiny_ones_flushed),
+    (GEMM, through_float16),
+    (GRADIENT, through_float16),
+    (GRADIENT, clamped),
+    (DECODE, through_float16),
+    (PREFILL, scales_in_float16),
+    (CODES, scales_in_float16),
+    (CODES, subnormal_codes_as_zero),
+)
+
+
+def asked(name: str, far: bool) -> EvaluationRounds:
+    """Return the rounds of values far from the usual, or the first of the others."""
+    found = rounds_of(loaded(name), [], Path(), CPU, 7, axes=AXES.get(name))
+    rounds = [one for one in found.rounds if bool(one[1][0].case.moved) == far]
+    return replace(found, rounds=rounds if far else rounds[:5], relations=[])
+
+
+def reason(name: str, change: Change, far: bool) -> str:
+    """Return why a solution is refused whose inputs are changed; empty if it is not."""
+    run = run_of(loaded(name).reference)
+    names = [*subject_of(loaded(name)).interface.input_specs]
+
+    def changed(*given: Any) -> Any:
+        return run(*change(dict(zip(names, given, strict=True))).values())
+
+    try:
+        UntilWrong(InProcess(changed), asked(name, far), CPU, False, 7).judge()
+    except Wrong as wrong:
+        return wrong.reason
+    return ""
+
+
+@pytest.mark.parametrize(("name", "change"), RIGHT_WHERE_USUAL)
+def test_what_is_right_for_usual_values_alone_is_refused(
+    name: str, change: Change
+) -> None:
+    assert reason(name, change, far=False) == ""
+    assert "limits: " in reason(name, change, far=True)
+
+
+@pytest.mark.parametrize("name", [NORM, BIAS, DECODE, GEMM, CODES, GRADIENT])
+def test_references_are_right_there(name: str) -> None:
+    judge = Judge(
+        InProcess(run_of(loaded(name).reference)), asked(name, True), CPU, False, 7
+    )
+    found = {v.case: v.reason for v in judge.judge() if v.verdict != "PASSED"}
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (NORM, ["hidden_states and weight large", "weight small"]),
+        (BIAS, ["input and bias large", "input and bias small"]),
+        # its logits bend with queries and keys, its log-sum-exp as well
+        (DECODE, ["v large", "v small"]),
+        # the gate bends
+        ("gelu_and_mul_i1152", []),
+        (GRADIENT, ["grad_output large", "grad_output small"]),
+        # tokens are drawn: nothing to multiply
+        ("argmax_rows_v128256", []),
+    ],
+)
+def test_inputs_that_outputs_follow_are_seen(name: str, names: list[str]) -> None:
+    subject = subject_of(loaded(name))
+    found = far_sizes(subject, subject.cases(("small",)))
+    assert [one.name for one in found] == names
+    assert far_sizes(subject, subject.cases(("small",))) is found
