@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 
@@ -24,6 +25,8 @@ from kernel_judge.subject import Subject
 _POWERS = (17.0, -17.0)
 _DTYPE = "bfloat16"
 _MOST_BYTES, _FEWEST = 64 << 20, 3
+# where one case's softmax is certain of a token, another's is not
+_CASES = 3
 # so that float32 holds sums of squares of what is larger
 _USUAL = 1024.0
 # what an eps beside large values, or another order of sums, may leave
@@ -70,21 +73,30 @@ def _found(subject: Subject, cases: Sequence[Case]) -> Iterator[FarSize]:
     if not names:
         return
     few.sort(key=lambda c: tensor_bytes(known, c))
-    case = next((c for c in few if _is_usual(subject, c)), None)
-    if case is None:
-        return
-    usual = _expected(subject, case)
+    some = list(islice((c for c in few if _is_usual(subject, c)), _CASES))
+    usual = [_expected(subject, case) for case in some]
     singles = [(name,) for name in names] if len(names) > 1 else []
-    for power in _POWERS if usual is not None else ():
+    for power in _POWERS if some and None not in usual else ():
         for group in (tuple(names), *singles):
-            size = "large" if power > 0 else "small"
-            name = f"{' and '.join(group)} {size}"
-            moved = with_factors(case, case.name, **dict.fromkeys(group, power))
-            gains = _gains(usual or (), _expected(subject, moved))
+            moves = dict.fromkeys(group, power)
+            moved = [with_factors(case, case.name, **moves) for case in some]
+            gains = _common(
+                _gains(one or (), _expected(subject, case))
+                for one, case in zip(usual, moved, strict=True)
+            )
             if gains is not None:
-                yield FarSize(name, moved, gains)
+                size = "large" if power > 0 else "small"
+                yield FarSize(f"{' and '.join(group)} {size}", moved[0], gains)
                 if len(group) == len(names):
                     break
+
+
+def _common(
+    found: Iterator[tuple[float, ...] | None],
+) -> tuple[float, ...] | None:
+    """Return what all cases have, None at the first that has another."""
+    first = next(found)
+    return first if first is not None and all(one == first for one in found) else None
 
 
 def _is_usual(subject: Subject, case: Case) -> bool:

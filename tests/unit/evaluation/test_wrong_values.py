@@ -118,7 +118,7 @@ def test_references_are_right_there(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "names"),
     [
-        (NORM, ["hidden_states and weight large", "weight small"]),
+        (NORM, ["weight large", "weight small"]),
         (BIAS, ["input and bias large", "input and bias small"]),
         # its logits bend with queries and keys, its log-sum-exp as well
         (DECODE, ["v large", "v small"]),
