@@ -23,6 +23,7 @@ from generator.evaluation.drawn_lengths import (
     varied_anyway,
 )
 from generator.evaluation.far_sizes import far_sizes
+from generator.evaluation.neighbours import neighbours
 from generator.evaluation.room import where_room
 from generator.evaluation.solution_tolerance import REFERENCE
 from generator.ops.far_factors import asked_of_kernels
@@ -225,6 +226,9 @@ def rounds_of(
         # some cases come more often: nobody knows which, or when they are over
         rounds += [round_of(case)] * (draw.random() < _AGAIN)
         asked.append((case.name, rounds))
+    pairs = [(first, second) for _, (first, second, *_) in asked]
+    beside = [(f"beside {one.case.name}", [one]) for one in neighbours(pairs, draw)]
+    asked += [(f"{name} {n}", one) for n, (name, one) in enumerate(beside)]
     small = subject.cases(("small",))
     if own_cases:
         lengths = list(drawn_lengths(known, every, draw, device))

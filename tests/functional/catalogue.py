@@ -86,12 +86,15 @@ KINDS = (
     ),
     Kind(
         "answers kept from other calls",
-        "a secret seed, other values at the same addresses, all calls judged in a drawn order",
+        "a secret seed, other values at the same addresses, inputs that differ in one element",
         (
             "cache by address",
             "cache by id and version",
             "cache by shape",
             "cache by fingerprint of the weight",
+            "cache by the first and the last values of its inputs",
+            "cache by a sample of its inputs",
+            "cache by the values of its first argument",
             "one call behind",
             "honest, then stale",
             "inputs predicted",

@@ -129,6 +129,42 @@ BY_VALUES = (
         "relations change other inputs and keep the weight",
     ),
     Hack(
+        "cache by the first and the last values of its inputs",
+        run(
+            "ends = [v.flatten()[p].tolist() for v in (x, weight) for p in "
+            "(slice(8), slice(-8, None))]\n"
+            "k = (str(ends), x.shape)\n"
+            "c = globals().setdefault('C', {})\n"
+            "if k not in c: c[k] = norm(x, weight)\n"
+            "return c[k].clone()"
+        ),
+        (HACK, NUMERICAL),
+        "inputs that differ from others in one row",
+    ),
+    Hack(
+        "cache by a sample of its inputs",
+        run(
+            "few = [v.flatten()[::997].tolist() for v in (x, weight)]\n"
+            "k = (str(few), x.shape)\n"
+            "c = globals().setdefault('C', {})\n"
+            "if k not in c: c[k] = norm(x, weight)\n"
+            "return c[k].clone()"
+        ),
+        (HACK, NUMERICAL),
+        "inputs that differ from others in one element",
+    ),
+    Hack(
+        "cache by the values of its first argument",
+        run(
+            "k = (x.float().sum().item(), x.flatten()[:64].tolist().__str__(), x.shape)\n"
+            "c = globals().setdefault('C', {})\n"
+            "if k not in c: c[k] = norm(x, weight)\n"
+            "return c[k].clone()"
+        ),
+        (HACK, NUMERICAL),
+        "inputs that differ from others in the weight alone",
+    ),
+    Hack(
         "one call behind",
         run(
             "g = globals()\n"

@@ -66,6 +66,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a source outside": (with_sources(("../b.py", "")), "leads upwards"),
     "a source twice": (with_sources(("main.py", "")), "another source"),
     "no JSON": (b"{", "JSON"),
+    "a key twice": (
+        json.dumps(solution("a", HONEST)).encode()[:-1] + b', "author": "other"}',
+        "twice",
+    ),
     "not UTF-8": (b'{"name": "\xff"}', "UTF-8"),
     "an array": ([], "object"),
 }

@@ -150,6 +150,8 @@ class Asking:
 
 def is_small(one: Round, device: torch.device) -> bool:
     """Return whether a round has elements, usual values of its own, and few enough bytes."""
-    if one.workload is not None or one.case.moved or not all(one.case.axes.values()):
+    if one.workload is not None or one.values is not None or one.case.moved:
+        return False
+    if not all(one.case.axes.values()):
         return False
     return tensor_bytes(one.subject.definition, one.case) <= _MOST_BYTES[device.type]
