@@ -68,7 +68,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no JSON": (b"{", "JSON"),
     "a key twice": (
         json.dumps(solution("a", HONEST)).encode()[:-1] + b', "author": "other"}',
-        "twice",
+        "appears 2 times",
     ),
     "not UTF-8": (b'{"name": "\xff"}', "UTF-8"),
     "an array": ([], "object"),
