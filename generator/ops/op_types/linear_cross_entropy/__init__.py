@@ -13,6 +13,8 @@ SPEC = OpSpec(
         "vocab_size": Figure(("vocab_size",)),
         "hidden_size": Figure(("hidden_size", "n_embd")),
     },
+    # logits of about one: a gradient is exp(logit - lse), of an lse that is drawn as well
+    domains={"hidden_states": "unit"},
     absent={
         "flashinfer": "FlashInfer has no losses",
         "sglang": "SGLang has no losses",
