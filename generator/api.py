@@ -62,9 +62,9 @@ class Dataset:
     @cached_property
     def files(self) -> tuple[DatasetFile, ...]:
         """Return the files of the definitions, without reading them. Raises Failure."""
-        found = discover_definitions(self.root)
-        require_definitions(found.problems, readable=bool(found.files))
-        return select(found, self.op_types, self.names)
+        discovered = discover_definitions(self.root)
+        require_definitions(discovered.problems, readable=bool(discovered.files))
+        return select(discovered, self.op_types, self.names)
 
     @cached_property
     def loaded(self) -> LoadedDefinitions:
@@ -217,8 +217,8 @@ def validate(
     require_definitions(plan.problems)
     plan = replace(plan, problems=plan.problems + more(plan))
     counts = Counts()
-    found = run_plan(plan, counts, rules=chosen, config=config, jobs=jobs)
-    return Validation(found, counts)
+    problems = run_plan(plan, counts, rules=chosen, config=config, jobs=jobs)
+    return Validation(problems, counts)
 
 
 def changes(

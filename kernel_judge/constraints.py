@@ -164,12 +164,12 @@ class _Evaluation:
     def values(self, tensor: Any) -> Any:
         self.spend(math.prod(tensor.shape) >> 8)
         if isinstance(tensor, TensorValue):
-            found: Any = tensor.values
+            elements: Any = tensor.values
         else:  # weights that are not made yet have a shape alone
-            found = tensor.flatten().tolist() if hasattr(tensor, "flatten") else None
-        if found is None:
+            elements = tensor.flatten().tolist() if hasattr(tensor, "flatten") else None
+        if elements is None:
             raise Unknown("the values of a tensor are not known")
-        return found
+        return elements
 
     def boolean(self, is_and: bool, parts: Sequence[ast.expr]) -> bool:
         unknown = None
@@ -194,10 +194,10 @@ class _Evaluation:
         if function is len and _is_tensor(values[0]):
             return values[0].shape[0]
         is_of_items = function is zip or (function in _OF_ITEMS and len(values) == 1)
-        found = function(*map(self.items if is_of_items else self.single, values))
+        result = function(*map(self.items if is_of_items else self.single, values))
         if function is range:
-            self.spend(min(len(found), MAX_STEPS))
-        return found
+            self.spend(min(len(result), MAX_STEPS))
+        return result
 
     def comprehension(self, item: ast.expr, loop: ast.comprehension) -> Iterator[Any]:
         for value in self.items(self.of(loop.iter)):

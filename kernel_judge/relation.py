@@ -127,10 +127,10 @@ class ReferenceCall:
         """Return outputs by name, and the filled inputs after them."""
         names = list(self.definition.interface.output_specs)
         assert len(outputs) == len(names), f"run() returned {len(outputs)} values"
-        found = {**dict(zip(names, outputs, strict=True)), **filled}
+        by_name = {**dict(zip(names, outputs, strict=True)), **filled}
         return {
             name: value.cpu() if isinstance(value, torch.Tensor) else value
-            for name, value in found.items()
+            for name, value in by_name.items()
         }
 
 

@@ -80,8 +80,8 @@ def _review(choice: Choice, form: str) -> int:
 
     made = make_subject(choice.dataset)
     with progress("Reviewing pull requests"):
-        found = [*audit_reviews(bad_pull_requests(), good_pull_requests(), made)]
-    return show(audit_report(found, made), form)
+        reviews = [*audit_reviews(bad_pull_requests(), good_pull_requests(), made)]
+    return show(audit_report(reviews, made), form)
 
 
 @options.command()
@@ -204,34 +204,34 @@ def audit(
 
         if recorded:
             kept(dataset)
-        found = results(
+        outcomes = results(
             checkers_task(dataset, checkers), "not asked", lambda result: ""
         )
         if recorded:
-            record(dataset, found)
-        report = checkers_report(found)
+            record(dataset, outcomes)
+        report = checkers_report(outcomes)
     elif tolerances:
         task = tolerance_task(dataset, tolerance)
-        found = results(task, "not measured", lambda result: "")
-        against = problems(found)
+        outcomes = results(task, "not measured", lambda result: "")
+        against = problems(outcomes)
         if output is not None:
-            pages = tolerances_pages(found, against, output.stem)
+            pages = tolerances_pages(outcomes, against, output.stem)
             write_files(output.parent, {n: t.encode() for n, t in pages.items()})
-        report = tolerances_report(found, against, is_page=form == "markdown")
+        report = tolerances_report(outcomes, against, is_page=form == "markdown")
     elif seeds is not None:
-        found = results(
+        outcomes = results(
             seeds_task(dataset, *seeds, whole),
             "not asked to the end",
             lambda result: (
                 f"{plural(result.asked, 'test')}, {plural(len(result.alarms), 'alarm')}, "
             ),
         )
-        report = seeds_report(found, seeds)
+        report = seeds_report(outcomes, seeds)
     else:
         # before the work: what can't be added to must not be found out at its end
         path = LIMITS_KEPT if limits else AUDIT
         recorder = Recorder(dataset, files, path) if recorded else None
-        found = results(
+        outcomes = results(
             audit_task(dataset, tolerance, limits=limits),
             "not audited",
             lambda result: (
@@ -239,7 +239,7 @@ def audit(
                 f"{result.counts['survived']} survived, "
             ),
         )
-        for line in recorder.record(found) if recorder is not None else ():
+        for line in recorder.record(outcomes) if recorder is not None else ():
             say(line)
-        report = mutants_report(found, survivors=survivors)
+        report = mutants_report(outcomes, survivors=survivors)
     return show(report, form)

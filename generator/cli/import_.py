@@ -92,7 +92,7 @@ def import_(
                 given = read_installed(op_types, axes)
             else:
                 given = read_source(dialect, source)
-            rows = [found.as_dict() for found in write(given, output)]
+            rows = [written.as_dict() for written in write(given, output)]
     except Unreadable as error:
         raise Failure(str(error)) from error
     return _print("imports", rows, _imported, as_json)

@@ -302,15 +302,15 @@ def one_of(*names: str) -> None:
 
 def drop(why: str, *names: str) -> None:
     """Raise click.UsageError, with the reason, where one of the options is given."""
-    if found := given(*names):
-        raise click.UsageError(f"{why}: drop {_listed(found)}.")
+    if useless := given(*names):
+        raise click.UsageError(f"{why}: drop {_listed(useless)}.")
 
 
 def only_with(needed: str, *names: str) -> None:
     """Raise click.UsageError where an option is given without the one it needs."""
-    if not given(needed) and (found := given(*names)):
-        verb = "goes" if len(found) == 1 else "go"
-        raise click.UsageError(f"{_listed(found)} {verb} with {needed}.")
+    if not given(needed) and (dependent := given(*names)):
+        verb = "goes" if len(dependent) == 1 else "go"
+        raise click.UsageError(f"{_listed(dependent)} {verb} with {needed}.")
 
 
 def _listed(names: Iterable[str]) -> str:

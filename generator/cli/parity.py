@@ -112,7 +112,7 @@ def parity(
     from generator.parity.report import parity_report
     from generator.results.evidence import record as keep
 
-    found, _ = Choice(dataset).find()
+    discovered, _ = Choice(dataset).find()
     require_device(device)
     chosen = [one for one in _LEVELS if one in levels or "all" in levels]
     question = ParityQuestion(
@@ -126,9 +126,11 @@ def parity(
         solution=_solution(dataset, solution) if solution else None,
     )
     with progress(f"Comparing {', '.join(models)} with transformers"):
-        compared = compare(dataset, found, models, question, transformers)
+        compared = compare(dataset, discovered, models, question, transformers)
     if record:
-        for file, names in keep(dataset, [evidence(dataset, found, compared)]).items():
+        for file, names in keep(
+            dataset, [evidence(dataset, discovered, compared)]
+        ).items():
             say(f"{file}: {plural(len(names), 'definition')} recorded")
     report = parity_report(geometry, compared)
     if html is not None:
@@ -143,17 +145,17 @@ def _solution(dataset: Path, name: str) -> Mapping[str, Any]:
     """Return what a chain calls a solution by. Raises Failure where it is none."""
     from generator.evaluation.solution import Rejected, read_solutions
 
-    (found,) = read_solutions(dataset, None, [name], ())
-    if isinstance(found, Rejected):
-        raise Failure(f"{found.path}: {found.why}")
-    if found.language not in ("python", "triton"):
+    (solution,) = read_solutions(dataset, None, [name], ())
+    if isinstance(solution, Rejected):
+        raise Failure(f"{solution.path}: {solution.why}")
+    if solution.language not in ("python", "triton"):
         raise Failure(
-            f"{found.name}: parity loads Python and Triton, not {found.language}."
+            f"{solution.name}: parity loads Python and Triton, not {solution.language}."
         )
     return {
-        "name": found.name,
-        "definition": found.definition,
-        "fills": found.passes_outputs,
-        "entry_point": found.value["spec"]["entry_point"],
-        "sources": list(found.value["sources"]),
+        "name": solution.name,
+        "definition": solution.definition,
+        "fills": solution.passes_outputs,
+        "entry_point": solution.value["spec"]["entry_point"],
+        "sources": list(solution.value["sources"]),
     }

@@ -81,7 +81,7 @@ def push(
     from generator.hub.push import Pusher
 
     reasons = read_allowances(allowances)
-    found, files = choice.find()
+    discovered, files = choice.find()
     bundles = make_bundles(
         files, op_types=choice.op_types, names=choice.names, together=together
     )
@@ -91,7 +91,7 @@ def push(
             "--together to push all to one place."
         )
     with progress("Checking the definitions"):
-        judged = judge(choice.dataset, files, found)
+        judged = judge(choice.dataset, files, discovered)
     keys = {key for bundle in bundles for key in bundle.keys}
     standing, allowed = judged.split(keys, reasons)
     say_first(standing, _OBJECTIONS, "objections")

@@ -44,12 +44,12 @@ def traces(
     _, files = choice.find()
     keys = [(file.op_type, file.name) for file in files]
     with progress("Reading traces"):
-        found = statistics_of(choice.dataset, keys, is_part=choice.is_made)
+        statistics = statistics_of(choice.dataset, keys, is_part=choice.is_made)
     if picture is not None:
         from generator.evaluation.pictures import write_pictures
 
         write_pictures(choice.dataset, files, picture)
-    return show(traces_report(found), form)
+    return show(traces_report(statistics), form)
 
 
 def _against(choice: Choice, against: str, form: str) -> int:
@@ -66,6 +66,6 @@ def _against(choice: Choice, against: str, form: str) -> int:
 
         before = times_at(choice.dataset, against)
     after = {k: t for k, t in times_of(choice.dataset).items() if k[0] in names}
-    found = compared(before, after, waivers_of(choice.dataset))
+    slower = compared(before, after, waivers_of(choice.dataset))
     common = len(before.keys() & after.keys())
-    return show(against_report(found, common, against), form)
+    return show(against_report(slower, common, against), form)

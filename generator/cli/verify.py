@@ -109,8 +109,8 @@ def _table(
 ) -> Verification:
     from generator.results.verification import table_of
 
-    found, _ = Choice(dataset).find()
-    return table_of(dataset, found, runs, audits)
+    discovered, _ = Choice(dataset).find()
+    return table_of(dataset, discovered, runs, audits)
 
 
 def _tell(table: Verification) -> None:

@@ -50,8 +50,8 @@ def discover_artifacts(root: Path, known: Container[Key] | None) -> Artifacts:
 
     A file of a definition that is not `known` is an orphan; None knows all.
     """
-    found = Artifacts()
-    problems = found.problems
+    artifacts = Artifacts()
+    problems = artifacts.problems
 
     def attach(
         table: dict[Key, list[str]] | None, orphan: Rule, path: str, key: Key
@@ -64,23 +64,23 @@ def discover_artifacts(root: Path, known: Container[Key] | None) -> Artifacts:
 
     for folder, (op_type,) in folders(root, "workloads", 1, problems):
         for path, name in files(root, folder, ".jsonl", problems):
-            attach(found.workloads, WORKLOAD_ORPHAN, path, (op_type, name))
+            attach(artifacts.workloads, WORKLOAD_ORPHAN, path, (op_type, name))
     for folder, (_, op_type, name) in folders(root, "solutions", 3, problems):
         for path, _ in files(root, folder, ".json", problems):
-            attach(found.solutions, SOLUTION_ORPHAN, path, (op_type, name))
+            attach(artifacts.solutions, SOLUTION_ORPHAN, path, (op_type, name))
     for outer, (first,) in folders(root, "traces", 1, problems):
         # files right below the first level lie at traces/<op_type>/x.jsonl
         for entry, path in inside(root, outer, problems):
             if entry.is_folder:
                 for file, name in files(root, path, ".jsonl", problems):
-                    attach(found.traces, TRACE_ORPHAN, file, (entry.name, name))
+                    attach(artifacts.traces, TRACE_ORPHAN, file, (entry.name, name))
             elif entry.name.endswith(".jsonl"):
                 message = "The traces lie without the folder of an author."
                 problems.append(TRACE_PLACE.problem(path, message))
                 key = (first, entry.name.removesuffix(".jsonl"))
-                attach(found.traces, TRACE_ORPHAN, path, key)
+                attach(artifacts.traces, TRACE_ORPHAN, path, key)
             else:
                 problems.append(wrong_extension(path, ".jsonl"))
     for path, (op_type, name) in folders(root, BLOBS, 2, problems):
         attach(None, BLOB_UNUSED, path, (op_type, name))
-    return found
+    return artifacts

@@ -54,17 +54,17 @@ def _opened(
     folder: LastFolder, states: dict[str, str], path: str
 ) -> TensorFile | Defect:
     """Return the blob at a path as a workload gives it, or its defect."""
-    found = path_defect(path) or _located(folder, states, path)
-    if isinstance(found, tuple):
-        states.setdefault(path, found[0].id)
-    return found
+    opened = path_defect(path) or _located(folder, states, path)
+    if isinstance(opened, tuple):
+        states.setdefault(path, opened[0].id)
+    return opened
 
 
 def _located(
     folder: LastFolder, states: dict[str, str], path: str
 ) -> TensorFile | Defect:
     try:
-        found = open_tensor_file(folder, path)
+        blob = open_tensor_file(folder, path)
     except FileNotFoundError:
         return WORKLOAD_BLOB_MISSING, "is not there"
     except (OSError, ValueError) as error:
@@ -72,14 +72,14 @@ def _located(
         is_link = getattr(error, "errno", None) == errno.ELOOP
         rule = WORKLOAD_PATH if is_link else WORKLOAD_BLOB_MISSING
         return rule, f"can't be read: {one_line(reason)}"
-    states[path] = found.digest
-    if found.head.startswith(LFS_MAGIC):
+    states[path] = blob.digest
+    if blob.head.startswith(LFS_MAGIC):
         return WORKLOAD_BLOB_LFS, "is a Git LFS pointer, not the data"
     try:
-        found.read_header()
+        blob.read_header()
     except BadTensorFile as error:
         return BLOB_FORMAT, one_line(str(error))
-    return found
+    return blob
 
 
 def path_defect(path: str) -> Defect | None:

@@ -52,21 +52,21 @@ class Sorted:
 
 def sort_changes(paths: Iterable[str]) -> Sorted:
     """Return the changed files by kind, in the order of their names."""
-    found = Sorted()
+    changes = Sorted()
     for path in sorted(paths):
         owner = owner_of(path)
         if owner is not None:
             key, kind = owner
-            found.definitions.setdefault(key, {}).setdefault(kind, []).append(path)
+            changes.definitions.setdefault(key, {}).setdefault(kind, []).append(path)
         elif is_evidence(path) or path == UNRECORDED:
-            found.evidence.append(path)
+            changes.evidence.append(path)
         elif is_rendered(path):
-            found.tests.append(path)
+            changes.tests.append(path)
         elif is_dataset(path):
-            found.misplaced.append(path)
+            changes.misplaced.append(path)
         else:
-            found.others.append(path)
-    return found
+            changes.others.append(path)
+    return changes
 
 
 def owner_of(path: str) -> tuple[Key, str] | None:

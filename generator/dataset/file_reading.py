@@ -292,7 +292,7 @@ class Entry:
 
 def entries(root: Path, folder: str) -> list[Entry]:
     """Return what is in a folder, sorted by name. Raises OSError: NotRead for a link."""
-    with folder_below(root, folder) as place, os.scandir(place) as found:
+    with folder_below(root, folder) as place, os.scandir(place) as scanned:
         return sorted(
             Entry(
                 entry.name,
@@ -300,7 +300,7 @@ def entries(root: Path, folder: str) -> list[Entry]:
                 entry.is_file(follow_symlinks=False),
                 entry.is_symlink(),
             )
-            for entry in found
+            for entry in scanned
         )
 
 
@@ -310,10 +310,10 @@ def walk_files(root: Path, folder: str, ending: str = "") -> Iterator[str]:
     A folder that can't be listed has none.
     """
     try:
-        found = entries(root, folder)
+        listed = entries(root, folder)
     except OSError:
         return
-    for entry in found:
+    for entry in listed:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.is_folder:
             yield from walk_files(root, path, ending)
@@ -324,12 +324,12 @@ def walk_files(root: Path, folder: str, ending: str = "") -> Iterator[str]:
 def has_link(root: Path, folder: str) -> bool:
     """Return whether a symbolic link lies anywhere below a folder."""
     try:
-        found = entries(root, folder)
+        listed = entries(root, folder)
     except OSError:
         return False
     return any(
         entry.is_link or (entry.is_folder and has_link(root, f"{folder}/{entry.name}"))
-        for entry in found
+        for entry in listed
     )
 
 

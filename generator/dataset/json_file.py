@@ -232,8 +232,8 @@ def _with_odd(text: str, odd: list[_Odd]) -> Any:
         fits = len(text) <= _MAX_DIGITS if kind is int else math.isfinite(float(text))
         return kind(text) if fits else stand_in(JSON_NUMBER, text)
 
-    def stand_in(rule: Rule, found: Any) -> Any:
-        odd.append(_Odd(rule, found))
+    def stand_in(rule: Rule, content: Any) -> Any:
+        odd.append(_Odd(rule, content))
         return odd[-1]
 
     def on_object(pairs: list[tuple[str, Any]]) -> Any:
@@ -272,13 +272,13 @@ def _syntax(text: str, error: json.JSONDecodeError, line: int | None) -> str:
     return f"Not JSON at {place} {error.colno}: {one_line(error.msg)}."
 
 
-def _mended(value: Any, path: tuple[str | int, ...], found: list[Problem]) -> Any:
-    """Return the value without stand-ins; put what is odd below `path` into `found`."""
+def _mended(value: Any, path: tuple[str | int, ...], problems: list[Problem]) -> Any:
+    """Return the value without stand-ins; put what is odd below `path` into `problems`."""
 
     def report(rule: Rule, what: str, *more: str) -> None:
         # the rest would not be listed
-        if len(found) <= MAX_PROBLEMS:
-            found.append(rule.at(f"The {what}.", *path, *more))
+        if len(problems) <= MAX_PROBLEMS:
+            problems.append(rule.at(f"The {what}.", *path, *more))
 
     def text(kind: str, value: str) -> None:
         if any("\ud800" <= c <= "\udfff" for c in value):
@@ -291,7 +291,7 @@ def _mended(value: Any, path: tuple[str | int, ...], found: list[Problem]) -> An
         case str():
             text("string", value)
         case list():
-            return [_mended(item, (*path, i), found) for i, item in enumerate(value)]
+            return [_mended(item, (*path, i), problems) for i, item in enumerate(value)]
         case dict():
             pairs = list(value.items())
         case _Odd(rule, list() as pairs):
@@ -310,5 +310,5 @@ def _mended(value: Any, path: tuple[str | int, ...], found: list[Problem]) -> An
     mended = {}
     for name, child in pairs:
         text("key", name)
-        mended[name] = _mended(child, (*path, name), found)
+        mended[name] = _mended(child, (*path, name), problems)
     return mended

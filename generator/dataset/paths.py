@@ -177,26 +177,28 @@ def discover_definitions(root: Path) -> Discovered:
                 message += f" {quote(str(above), 200)}, above it, has."
         return Discovered((), (), (DATASET_MISSING.problem("definitions", message),))
     problems: list[Problem] = []
-    found: list[DatasetFile] = []
+    definitions: list[DatasetFile] = []
     op_types: list[str] = []
     for folder, (op_type,) in folders(root, "definitions", 1, problems):
         op_types.append(op_type)
         for path, name in files(root, folder, ".json", problems):
-            found.append(DatasetFile(op_type, name, path))
-    if not found and not has_errors(problems):
+            definitions.append(DatasetFile(op_type, name, path))
+    if not definitions and not has_errors(problems):
         message = f"There are no definitions in {quote(str(root), 200)}."
         problems.append(DATASET_EMPTY.problem("definitions", message))
-    return Discovered(tuple(sorted(found)), tuple(op_types), tuple(problems))
+    return Discovered(tuple(sorted(definitions)), tuple(op_types), tuple(problems))
 
 
 def problems_of_paths(
-    found: Discovered, op_types: Sequence[str], asked: Sequence[str]
+    discovered: Discovered, op_types: Sequence[str], asked: Sequence[str]
 ) -> list[Problem]:
     """Return the Problems of discovery in the folders of what was asked for."""
     if not op_types and not asked:
-        return list(found.problems)
+        return list(discovered.problems)
     folders = {f"definitions/{op_type}" for op_type in op_types}
-    return [p for p in found.problems if "/".join(p.file.split("/")[:2]) in folders]
+    return [
+        p for p in discovered.problems if "/".join(p.file.split("/")[:2]) in folders
+    ]
 
 
 def folders(
@@ -241,7 +243,7 @@ def inside(
 ) -> Iterator[tuple[Entry, str]]:
     """Yield (entry, path) of what is in a folder; a link is a Problem."""
     try:
-        found = entries(root, folder)
+        listed = entries(root, folder)
     except NotRead:
         problems.append(_link(folder))
         return
@@ -250,7 +252,7 @@ def inside(
         message = f"The folder can't be listed: {reason}."
         problems.append(DIRECTORY_UNREADABLE.problem(folder, message))
         return
-    visible = [entry for entry in found if not entry.name.startswith(".")]
+    visible = [entry for entry in listed if not entry.name.startswith(".")]
     problems += _names(folder, [entry.name for entry in visible])
     for entry in visible:
         path = f"{folder}/{entry.name}"
@@ -315,24 +317,26 @@ class UnknownName(Failure):
 
 
 def select(
-    found: Discovered, op_types: Sequence[str], names: Sequence[str]
+    discovered: Discovered, op_types: Sequence[str], names: Sequence[str]
 ) -> tuple[DatasetFile, ...]:
     """Return the files with one of the op_types or one of the names, sorted.
 
     Both empty selects everything. Names are those of files. Raises UnknownName.
     """
     if not op_types and not names:
-        return found.files
-    known = {file.name for file in found.files}
+        return discovered.files
+    known = {file.name for file in discovered.files}
     for kind, asked, has in (
-        ("op_type", op_types, found.op_types),
+        ("op_type", op_types, discovered.op_types),
         ("definition", names, known),
     ):
         for name in asked:
             if name not in has:
                 raise UnknownName(kind, name, has)
     return tuple(
-        file for file in found.files if file.op_type in op_types or file.name in names
+        file
+        for file in discovered.files
+        if file.op_type in op_types or file.name in names
     )
 
 
@@ -359,9 +363,9 @@ def is_evidence(path: str) -> bool:
 def evidence_files(root: Path) -> list[str]:
     """Return the paths of the evidence of runs, relative to `root`, and of nothing else."""
     try:
-        found = entries(root, VERIFICATION)
+        listed = entries(root, VERIFICATION)
     except OSError:
         return []
-    names = (entry.name for entry in found if entry.name.endswith(".json"))
+    names = (entry.name for entry in listed if entry.name.endswith(".json"))
     paths = (f"{VERIFICATION}/{name}" for name in names)
     return [path for path in paths if path not in NOT_OF_RUNS]

@@ -65,23 +65,23 @@ def parse_expression(source: str) -> ast.expr:
 @lru_cache(maxsize=_TREES)
 def own_nodes(function: ast.AST) -> tuple[ast.AST, ...]:
     """Return the nodes of a function's body in order, without those of inner scopes."""
-    found = []
+    nodes = []
     stack = _children(function)[::-1]
     while stack:
         node = stack.pop()
-        found.append(node)
+        nodes.append(node)
         if not isinstance(node, _SCOPES):
             stack += _children(node)[::-1]
-    return tuple(found)
+    return tuple(nodes)
 
 
 @lru_cache(maxsize=_TREES)
 def all_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     """Return every node of a tree except contexts; cached, since many rules need them."""
-    found = [tree]
-    for node in found:
-        found += _children(node)
-    return tuple(found)
+    nodes = [tree]
+    for node in nodes:
+        nodes += _children(node)
+    return tuple(nodes)
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
@@ -89,26 +89,26 @@ def _children(node: ast.AST) -> list[ast.AST]:
 
     ast.iter_child_nodes does this in two generators, which takes twice as long.
     """
-    found: list[ast.AST] = []
+    children: list[ast.AST] = []
     for field in node._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
-            found += [child for child in value if isinstance(child, ast.AST)]
+            children += [child for child in value if isinstance(child, ast.AST)]
         elif isinstance(value, ast.AST) and field != "ctx":
-            found.append(value)
-    return found
+            children.append(value)
+    return children
 
 
 @lru_cache(maxsize=_TREES)
 def imported_modules(tree: ast.Module) -> tuple[tuple[str, int], ...]:
     """Return the modules that a tree imports, anywhere in it, each with its line."""
-    found: list[tuple[str, int]] = []
+    modules: list[tuple[str, int]] = []
     for node in all_nodes(tree):
         if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
+            modules += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found.append(("." * node.level + (node.module or ""), node.lineno))
-    return tuple(found)
+            modules.append(("." * node.level + (node.module or ""), node.lineno))
+    return tuple(modules)
 
 
 def forget_trees() -> None:

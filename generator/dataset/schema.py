@@ -122,8 +122,10 @@ def check(
         text = json.dumps(value, ensure_ascii=False)
         return check(json.loads(_SURROGATE.sub("\ufffd", text)), kind, file, line)
     schema = load_schema(kind)
-    found = (problem for error in errors for problem in _explain(value, schema, *error))
-    return limited(found, file, line)
+    problems = (
+        problem for error in errors for problem in _explain(value, schema, *error)
+    )
+    return limited(problems, file, line)
 
 
 def foremost(problems: Sequence[Problem]) -> Problem:
@@ -132,14 +134,14 @@ def foremost(problems: Sequence[Problem]) -> Problem:
 
 
 def _at_new_places(
-    found: Iterable[Problem], before: Iterable[Problem]
+    problems: Iterable[Problem], before: Iterable[Problem]
 ) -> Iterator[Problem]:
     """Yield the Problems of places of which none in `before` is.
 
     What the JSON itself got wrong needs no second Problem at the same place.
     """
     known = {(p.line, p.pointer) for p in before if p.pointer}
-    return (p for p in found if (p.line, p.pointer) not in known)
+    return (p for p in problems if (p.line, p.pointer) not in known)
 
 
 @lru_cache

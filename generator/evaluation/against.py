@@ -98,7 +98,7 @@ def compared(
     today: date | None = None,
 ) -> list[Slower]:
     """Return what both have and is slower after, the worst first."""
-    found = []
+    slower = []
     for key in before.keys() & after.keys():
         old, new = before[key], after[key]
         more = new.latency - old.latency
@@ -107,8 +107,8 @@ def compared(
         one = Slower(*key, old.latency, new.latency)
         day = today or date.today()
         why = next((w.reason for w in waivers if w.covers(one, day)), "")
-        found.append(Slower(*key, old.latency, new.latency, why))
-    return sorted(found, key=lambda one: (-one.share, one.definition, one.workload))
+        slower.append(Slower(*key, old.latency, new.latency, why))
+    return sorted(slower, key=lambda one: (-one.share, one.definition, one.workload))
 
 
 def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
@@ -175,13 +175,13 @@ def times_in(files: Iterable[tuple[str, bytes]]) -> dict[Key, Time]:
 
     Lines that are no trace have none. Raises Failure for a results.json that is no JSON.
     """
-    found: dict[Key, Time] = {}
+    times: dict[Key, Time] = {}
     for name, data in files:
         lines = _of_results(name, data) if name.endswith(".json") else _of_traces(data)
         for key, one in lines:
-            if key not in found or found[key].timestamp <= one.timestamp:
-                found[key] = one
-    return found
+            if key not in times or times[key].timestamp <= one.timestamp:
+                times[key] = one
+    return times
 
 
 def waivers_of(root: Path) -> list[Waiver]:
@@ -192,7 +192,7 @@ def waivers_of(root: Path) -> list[Waiver]:
     listed = value.get("waivers") if isinstance(value, dict) else None
     if not isinstance(listed, list):
         raise Failure(f"{WAIVERS}: it has no list `waivers`.")
-    found = []
+    waivers = []
     for number, one in enumerate(listed):
         where = f"{WAIVERS} /waivers/{number}"
         names = ("definition", "solution", "reason", "until")
@@ -208,8 +208,8 @@ def waivers_of(root: Path) -> list[Waiver]:
             until = date.fromisoformat(one["until"])
         except ValueError:
             raise Failure(f"{where}/until: no day as 2026-12-31.") from None
-        found.append(Waiver(**{**one, "until": until}))
-    return found
+        waivers.append(Waiver(**{**one, "until": until}))
+    return waivers
 
 
 def _of_traces(data: bytes) -> Iterator[tuple[Key, Time]]:

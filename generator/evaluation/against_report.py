@@ -19,10 +19,10 @@ from generator.reports.report import (
 _COLUMNS = ("definition", "hardware", "solution", "workload", "before", "now", "slower")
 
 
-def against_report(found: Sequence[Slower], compared: int, against: str) -> Report:
+def against_report(slower: Sequence[Slower], compared: int, against: str) -> Report:
     """Return the report; it failed where something is slower that nobody waived."""
-    failed = [one for one in found if not one.waiver]
-    waived = [one for one in found if one.waiver]
+    failed = [one for one in slower if not one.waiver]
+    waived = [one for one in slower if one.waiver]
     summary = (
         f"{plural(compared, 'time')} compared with {against}: "
         f"{len(failed)} slower, {len(waived)} slower and waived"
@@ -38,7 +38,7 @@ def against_report(found: Sequence[Slower], compared: int, against: str) -> Repo
         title="Times against earlier ones",
         command="trace-dataset traces --against",
         conclusion=Conclusion(status, summary),
-        payload={"compared": compared, "slower": [one.as_dict() for one in found]},
+        payload={"compared": compared, "slower": [one.as_dict() for one in slower]},
         sections=sections,
         is_said=True,
     )

@@ -179,16 +179,16 @@ class Slot:
 
     def changed(self, layout: Layout) -> list[int]:
         """Return the numbers of the inputs that are not any more as they were written."""
-        found = []
+        changed = []
         for number, value in enumerate(self.written):
             place = layout.inputs[number]
             if value is None:
                 continue
             if not _same(self.tensor(place), value):
-                found.append(number)
+                changed.append(number)
             elif "width" not in place:
                 self._intact[number] = place, value, value._version
-        return found
+        return changed
 
     def is_overrun(self, layout: Layout) -> bool:
         """Return whether something was written beside the arguments."""

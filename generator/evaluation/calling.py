@@ -332,22 +332,22 @@ class BuiltSolution:
             if isinstance(value, (bool, int, float)):
                 return {"value": value}
             return {"type": _name(type(value))}
-        found = {
+        described = {
             "dtype": str(value.dtype).removeprefix("torch."),
             "shape": list(value.shape),
             "device": value.device.type,
             "layout": str(value.layout),
             "type": _name(type(value)),
         }
-        if found["layout"] == "torch.strided" and value.device.type == self._device:
+        if described["layout"] == "torch.strided" and value.device.type == self._device:
             storage = value.untyped_storage()
             begin = self._on_device[slot].data_ptr()
             shared = self._on_device[slot].numel()
-            found["aliases"] = any(
+            described["aliases"] = any(
                 "at" in one and begin <= storage.data_ptr() < begin + shared
                 for one in inputs
             )
-        return found
+        return described
 
 
 def _shaped(flat: Any, one: Frame) -> Any:

@@ -149,9 +149,9 @@ def past_limits(
     """
     if device.type == "cpu":
         return
-    found = [case for case in cases if case.size == LIMITS]
-    far = next((case for case in found if case.repeats), None)
-    for case in found:
+    past = [case for case in cases if case.size == LIMITS]
+    far = next((case for case in past if case.repeats), None)
+    for case in past:
         most = _SMALL_BYTES
         if case is far:
             most = _FAR_BYTES

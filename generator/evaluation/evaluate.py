@@ -170,13 +170,13 @@ def _verdicts(
     left for another. One that raised could judge none.
     """
     verdicts = outcome.value["verdicts"] if outcome.status == DONE else outcome.said
-    found = [SolutionVerdict.from_dict(value) for value in verdicts]
+    judged = [SolutionVerdict.from_dict(value) for value in verdicts]
     if outcome.status != DONE:
         why = f"the judge's process {outcome.status}: {outcome.why}"
-        lost = asked[len(found) :]
+        lost = asked[len(judged) :]
         for solution in lost if outcome.status == RAISED else lost[:1]:
-            found.append(_without(solution, file.op_type, JUDGE_ERROR, why))
-    return found
+            judged.append(_without(solution, file.op_type, JUDGE_ERROR, why))
+    return judged
 
 
 def _without(

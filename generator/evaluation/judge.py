@@ -299,14 +299,14 @@ class Judge:
             wanted = torch.tensor(expected, dtype=torch.float64)
             actual, expected = torch.tensor(actual, dtype=torch.float64), wanted
         tolerance = solution_tolerance(subject, output, one.source, case)
-        found = compare_with_room(actual, expected, tolerance, self.device)
-        if found.verdict == ERROR:
+        comparison = compare_with_room(actual, expected, tolerance, self.device)
+        if comparison.verdict == ERROR:
             # zeros would pass the kernels' absolute tolerance
             strict = subject.tolerance(output, ORACLE, case)
-            found = compare_with_room(actual, expected, strict, self.device)
-        elif found.passed and (where := left_out(actual, expected, tolerance)):
-            found = replace(found, verdict=FAILED, findings=(where,))
-        return found
+            comparison = compare_with_room(actual, expected, strict, self.device)
+        elif comparison.passed and (where := left_out(actual, expected, tolerance)):
+            comparison = replace(comparison, verdict=FAILED, findings=(where,))
+        return comparison
 
     def _explain(
         self, name: str, one: Round, actual: tuple[Any, ...], refused: Refused
@@ -355,11 +355,11 @@ class Judge:
         names = list(self.asked.subject.interface.input_specs)
         inputs = dict(zip(names, given, strict=True))
         filled = self.asked.subject.filled(inputs)
-        found = self.called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
+        answer = self.called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
         count = len(self.asked.subject.interface.output_specs)
-        for name, value in zip(filled, found[count:], strict=True):
+        for name, value in zip(filled, answer[count:], strict=True):
             inputs[name].copy_(value)
-        return found[:count]
+        return answer[:count]
 
 
 def _on_cpu(value: Any) -> Any:
@@ -379,10 +379,10 @@ def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:
     """
     if rounds[0].calls() > 1:
         return [(one, _OTHER if n else _SAME) for n, one in enumerate(rounds)]
-    found = [(one, _SAME) for one in rounds]
+    calls = [(one, _SAME) for one in rounds]
     if len(rounds) > 1:
-        found.append((rounds[0], _OTHER))
-    return found
+        calls.append((rounds[0], _OTHER))
+    return calls
 
 
 def _shapes(values: Sequence[Any]) -> str:

@@ -71,8 +71,8 @@ class Keeper:
 
     def used(self) -> dict[str, int]:
         """Return how many bytes, threads and descriptors the solution's processes have."""
-        found: dict[str, int] = self._asked("measure")["used"]
-        return found
+        used: dict[str, int] = self._asked("measure")["used"]
+        return used
 
     def peak(self) -> dict[str, int]:
         """Return the bytes of the solution's processes: resident, at most, and in files.

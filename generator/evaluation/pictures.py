@@ -75,7 +75,7 @@ def write_pictures(
 
 def charts(points: Sequence[_Point]) -> list[Chart]:
     """Return a chart for each definition and hardware, in order."""
-    found = []
+    charts_of_all = []
     for definition, hardware in sorted({(p.definition, p.hardware) for p in points}):
         own = [
             p for p in points if (p.definition, p.hardware) == (definition, hardware)
@@ -92,8 +92,8 @@ def charts(points: Sequence[_Point]) -> list[Chart]:
                 size = float(max(one.axes.get(axis, 1), 1))
                 # of several workloads of one size the last
                 curve[size] = milliseconds
-        found.append(chart)
-    return found
+        charts_of_all.append(chart)
+    return charts_of_all
 
 
 def page(op_type: str, shown: Sequence[Chart]) -> str:
@@ -245,12 +245,12 @@ def _times(solution: str, figures: Mapping[str, Any]) -> dict[str, float]:
     latency = _positive(figures.get("latency_ms"))
     fraction = _positive(figures.get("fraction_of_light"))
     light = latency * fraction if latency and fraction else None
-    found = {
+    times = {
         solution: latency,
         REFERENCE: _positive(figures.get("reference_latency_ms")),
         LIGHT: light,
     }
-    return {name: ms for name, ms in found.items() if ms is not None}
+    return {name: ms for name, ms in times.items() if ms is not None}
 
 
 def _positive(value: Any) -> float | None:

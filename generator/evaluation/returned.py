@@ -49,9 +49,9 @@ def parsed(described: object, passes_outputs: bool) -> tuple[Returned, ...] | No
         if described == _PASSED:
             return None
     elif isinstance(described, list):
-        found = [_parsed(one) for one in described]
-        if None not in found:
-            return tuple(one for one in found if one is not None)
+        values = [_parsed(one) for one in described]
+        if None not in values:
+            return tuple(one for one in values if one is not None)
     raise Refused(REWARD_HACK, "its answer to a call is none that the worker gives")
 
 

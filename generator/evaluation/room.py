@@ -61,10 +61,10 @@ def alone_if_short(attempt: Callable[[bool], tuple[T, bool]], *, shares: bool) -
     One that did is made anew, with True, while nobody else uses the GPU, where it
     `shares` one.
     """
-    found, is_short = attempt(False)
+    result, is_short = attempt(False)
     if is_short and shares:
-        found, _ = attempt(True)
-    return found
+        result, _ = attempt(True)
+    return result
 
 
 def is_short(error: BaseException | None) -> bool:

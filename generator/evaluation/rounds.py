@@ -105,15 +105,15 @@ class Round:
         What is kept is on the CPU; what is not stays where it was computed.
         """
         if self.case.repeats:
-            found = where_room(self._repeated, self.device)
+            outputs = where_room(self._repeated, self.device)
         elif self.source == ORACLE:
-            found = where_room(self._of_oracle, self.device)
+            outputs = where_room(self._of_oracle, self.device)
         else:
             after = tuple(self.trial.after(name) for name in self.filled)
-            found = self.trial.outputs + after
+            outputs = self.trial.outputs + after
         if not self._is_kept:
-            return found
-        return tuple(v.cpu() if isinstance(v, torch.Tensor) else v for v in found)
+            return outputs
+        return tuple(v.cpu() if isinstance(v, torch.Tensor) else v for v in outputs)
 
     def _of_oracle(self, place: torch.device) -> tuple[Any, ...]:
         """Return what the oracle computes on a device."""
@@ -131,8 +131,8 @@ class Round:
         specs = self.subject.interface.output_specs
         names = [*specs, *self.filled]
         every = {**self.subject.interface.input_specs, **specs}
-        found = repeated(dict(zip(names, few, strict=True)), every, self.case)
-        return tuple(found.values())
+        outputs = repeated(dict(zip(names, few, strict=True)), every, self.case)
+        return tuple(outputs.values())
 
     @property
     def _is_kept(self) -> bool:
@@ -325,6 +325,6 @@ def relation_name(relation: Any, case: Case) -> str:
 
 def shuffled(values: Iterable[Any], secret: int) -> list[Any]:
     """Return values in an order that only the judge knows."""
-    found = list(values)
-    random.Random(secret).shuffle(found)
-    return found
+    copied = list(values)
+    random.Random(secret).shuffle(copied)
+    return copied

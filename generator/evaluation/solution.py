@@ -91,27 +91,27 @@ def read_solutions(
     """
     if not named:
         chosen = {(file.op_type, file.name) for file in definitions or ()}
-        found = [
+        read = [
             _read(dataset, path, path)
             for key, paths in _lying(dataset).items()
             for path in sorted(paths)
             if key in chosen and (not authors or path.split("/")[1] in authors)
         ]
     else:
-        found = [_named(dataset, name) for name in named]
-    if not found:
+        read = [_named(dataset, name) for name in named]
+    if not read:
         raise Failure("no solution is chosen: none is of that author or definition.")
     known = None if definitions is None else {file.name for file in definitions}
-    return _distinct(found, known)
+    return _distinct(read, known)
 
 
 def _distinct(
-    found: Sequence[Solution | Rejected], definitions: Collection[str] | None
+    read: Sequence[Solution | Rejected], definitions: Collection[str] | None
 ) -> list[Solution | Rejected]:
     """Reject what has a name that came before, or a definition that is not there."""
     names: dict[str, str] = {}
     checked: list[Solution | Rejected] = []
-    for one in found:
+    for one in read:
         why = ""
         if isinstance(one, Solution):
             if names.setdefault(one.name, one.path) != one.path or one in checked:
@@ -149,8 +149,8 @@ def _named(dataset: Path, name: str) -> Solution | Rejected:
 
 def _lying(dataset: Path) -> dict[tuple[str, str], list[str]]:
     """Return (op_type, definition) → the paths of its solutions."""
-    found = discover_artifacts(dataset, None).solutions
-    return dict(sorted(found.items()))
+    by_definition = discover_artifacts(dataset, None).solutions
+    return dict(sorted(by_definition.items()))
 
 
 def _read(root: Path, path: str, shown: str) -> Solution | Rejected:
@@ -160,10 +160,10 @@ def _read(root: Path, path: str, shown: str) -> Solution | Rejected:
         problem = read.problems[0]
         where = f"{problem.pointer}: " if problem.pointer else ""
         return Rejected(shown, one_line(f"{where}{problem.message} {problem.fix}"))
-    found = Solution(read.value, shown)
-    about = (found.name, found.author, found.definition)
-    why = _objection(found)
-    return found if why is None else Rejected(shown, one_line(why), *about)
+    solution = Solution(read.value, shown)
+    about = (solution.name, solution.author, solution.definition)
+    why = _objection(solution)
+    return solution if why is None else Rejected(shown, one_line(why), *about)
 
 
 def _objection(solution: Solution) -> str | None:

@@ -77,7 +77,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     within = 4 * allowed.call_seconds + max(allowed.build_seconds, TOOL_SECONDS + 60.0)
     alive = partial(link.at, within=within)
     alive()
-    found: list[dict[str, Any]] = []
+    verdicts: list[dict[str, Any]] = []
     with ExitStack() as stack:
 
         def confinement(whose: str, allowed: Allowed) -> Confinement:
@@ -93,11 +93,11 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         bench = _Bench(definition, root, file, task, alive, confinement)
         stack.callback(bench.close)
         for given in task["solutions"]:
-            found.append(
+            verdicts.append(
                 bench.verdict(Solution(given["value"], given["path"])).as_dict()
             )
-            link.say(found[-1])
-    return {"verdicts": found}
+            link.say(verdicts[-1])
+    return {"verdicts": verdicts}
 
 
 class _Bench:
@@ -145,8 +145,8 @@ class _Bench:
             cases = [CaseVerdict("", SKIPPED, lacks)]
             return concluded(solution, self._file, cases, (), 0.0)
         attempt = partial(self._attempt, solution)
-        found = alone_if_short(attempt, shares=bool(self._gpu) and not self._is_alone)
-        return replace(found, seconds=round(time.monotonic() - begun, 3))
+        verdict = alone_if_short(attempt, shares=bool(self._gpu) and not self._is_alone)
+        return replace(verdict, seconds=round(time.monotonic() - begun, 3))
 
     def _attempt(
         self, solution: Solution, is_alone: bool
@@ -172,9 +172,9 @@ class _Bench:
         finally:
             self._is_alone = usually
         lacked = lacked or any(case.verdict == OUT_OF_MEMORY for case in cases)
-        found = concluded(solution, self._file, cases, notes, 0.0)
+        verdict = concluded(solution, self._file, cases, notes, 0.0)
         said = {name: one.as_dict() for name, one in conditions.items()}
-        return replace(found, conditions=said, memory=memory), lacked
+        return replace(verdict, conditions=said, memory=memory), lacked
 
     @contextmanager
     def _uses(self, *, is_alone: bool = False) -> Iterator[None]:
@@ -273,11 +273,11 @@ class _Bench:
         reopened = partial(self._opened, solution, count)
         how = (session, asked, self._device, passes, secret, reopened, task["soak"])
         asking = Asking(*how)
-        found: dict[str, Condition] = {}
+        answers: dict[str, Condition] = {}
         try:
             for name in task["conditions"]:
                 with self._uses(is_alone=name == SOAK):
-                    found[name] = ask(asking, name)
+                    answers[name] = ask(asking, name)
         finally:
             asking.session.close()
         how_built = {**solution.how(), "arguments": count}
@@ -285,8 +285,8 @@ class _Bench:
             self._alive()
             watches = confined(_hidden(self._root), task["device"])
             with self._uses():
-                found[tool] = sanitized(asking, tool, how_built, watches)
-        return found
+                answers[tool] = sanitized(asking, tool, how_built, watches)
+        return answers
 
     def _opened(self, solution: Solution, arguments: int) -> Session:
         """Return a session in which a solution is built anew. Raises Refused."""

@@ -157,28 +157,28 @@ def timed(
         return list(cases)
     rounds = timed_rounds(asked)
     table = _Table(session, asked, passes_outputs, secret, rivals)
-    found = []
+    times = []
     try:
         for case in cases:
             one = rounds.get(case.case)
             if one is None:
-                found.append(case)
+                times.append(case)
                 continue
             try:
-                found.append(replace(case, timing=table.timing(case.case, one)))
+                times.append(replace(case, timing=table.timing(case.case, one)))
             except Untimed as untimed:
                 notes.append(f"{case.case}: not timed: {untimed}")
-                found.append(case)
+                times.append(case)
             except Refused as refused:
                 why = f"in a timed call: {refused.reason}"
-                found.append(replace(case, verdict=refused.verdict, reason=why))
+                times.append(replace(case, verdict=refused.verdict, reason=why))
                 if refused.verdict != INCORRECT_NUMERICAL:
-                    return found
+                    return times
             finally:
                 one.drop()
     finally:
         table.close()
-    return found
+    return times
 
 
 class _Table:

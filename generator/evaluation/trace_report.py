@@ -25,17 +25,17 @@ _SHOWN = 20
 """Doubtful traces of a kind that are shown; JSON has more."""
 
 
-def traces_report(found: TraceStatistics) -> Report:
+def traces_report(statistics: TraceStatistics) -> Report:
     """Return the report: the best solutions, who won, and what can't be believed."""
-    best = [row for row in found.solutions if row.is_best]
+    best = [row for row in statistics.solutions if row.is_best]
     summary = (
-        f"{plural(found.traces, 'trace')}: {found.stale} stale, "
-        f"{found.contradicted} contradicted, {found.unreadable} unreadable; "
+        f"{plural(statistics.traces, 'trace')}: {statistics.stale} stale, "
+        f"{statistics.contradicted} contradicted, {statistics.unreadable} unreadable; "
         f"{plural(len(best), 'best solution')}"
     )
     authors = [
         Row((Quoted(a.author or "-"), str(a.solutions), _share(a.won, a.contested)))
-        for a in found.authors
+        for a in statistics.authors
     ]
     sections = [
         Section(
@@ -43,7 +43,10 @@ def traces_report(found: TraceStatistics) -> Report:
         ),
         Section("Authors", [Table(authors, _AUTHORS, _AUTHORS[:1])]),
     ]
-    for kind, count in ((STALE, found.stale), (CONTRADICTED, found.contradicted)):
+    for kind, count in (
+        (STALE, statistics.stale),
+        (CONTRADICTED, statistics.contradicted),
+    ):
         rows = [
             Row(
                 (
@@ -53,7 +56,7 @@ def traces_report(found: TraceStatistics) -> Report:
                 ),
                 Status.FAILED,
             )
-            for d in found.doubtful
+            for d in statistics.doubtful
             if d.kind == kind
         ]
         title = f"{kind.capitalize()} traces"
@@ -62,12 +65,12 @@ def traces_report(found: TraceStatistics) -> Report:
             more = (f"and {count - _SHOWN} more", "--json lists up to 1000")
             shown = Table([*rows[:_SHOWN], Row(more)], keys=2)
         sections.append(Section(title, [shown], count=count))
-    status = Status.PASSED if found.is_fine else Status.FAILED
+    status = Status.PASSED if statistics.is_fine else Status.FAILED
     return Report(
         title="Statistics of the traces",
         command="trace-dataset traces",
         conclusion=Conclusion(status, summary),
-        payload=found.as_dict(),
+        payload=statistics.as_dict(),
         sections=sections,
         is_said=True,
     )

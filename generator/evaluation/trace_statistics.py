@@ -125,20 +125,22 @@ def statistics_of(
         message = "Statistics of traces need DuckDB: pip install 'gen-tests[traces]'."
         raise Failure(message) from None
     known = {*definitions}
-    found = discover_artifacts(root, known if is_part else None)
-    if not any(found.traces.values()):
+    artifacts = discover_artifacts(root, known if is_part else None)
+    if not any(artifacts.traces.values()):
         raise Failure(
             f"There are no traces in {quote(str(root), 200)}: they lie at "
             "traces/<author>/<op_type>/<definition>.jsonl."
         )
     traces = [
         (path, *key, _author(path), key in known)
-        for key, paths in found.traces.items()
+        for key, paths in artifacts.traces.items()
         for path in paths
     ]
-    workloads = [(path, *key) for key, (path,) in found.workloads.items()]
+    workloads = [(path, *key) for key, (path,) in artifacts.workloads.items()]
     solutions = [
-        (*key, Path(path).stem) for key, of in found.solutions.items() for path in of
+        (*key, Path(path).stem)
+        for key, of in artifacts.solutions.items()
+        for path in of
     ]
     with _database() as database:
         try:

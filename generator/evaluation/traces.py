@@ -46,7 +46,9 @@ def trace_files(
             trace = _trace(verdict, case, environment, timestamp, keeps_hacks)
             if trace is not None:
                 lines.setdefault(path, []).append(json.dumps(trace, allow_nan=False))
-    files = {path: "".join(f"{l}\n" for l in found) for path, found in lines.items()}
+    files = {
+        path: "".join(f"{l}\n" for l in of_file) for path, of_file in lines.items()
+    }
     results = {
         "environment": environment,
         "timestamp": timestamp,
@@ -61,12 +63,12 @@ def after_earlier_traces(root: Path, files: Mapping[str, bytes]) -> dict[str, by
 
     Raises OSError for one that can't be read.
     """
-    found = dict(files)
+    joined = dict(files)
     for path in files:
         if path != RESULTS and not is_absent(root, path):
             before = read_bytes(root, path)
-            found[path] = before.rstrip(b"\n") + b"\n" * bool(before) + files[path]
-    return found
+            joined[path] = before.rstrip(b"\n") + b"\n" * bool(before) + files[path]
+    return joined
 
 
 def _trace(

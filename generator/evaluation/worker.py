@@ -180,7 +180,7 @@ class _Keeper:
 
         A process whose first thread ended is a zombie there, whatever its others do.
         """
-        found = []
+        threads = []
         for pid in os.listdir("/proc"):
             if not pid.isdecimal() or pid == "1":
                 continue
@@ -188,8 +188,8 @@ class _Keeper:
                 for thread in os.listdir(f"/proc/{pid}/task"):
                     with suppress(OSError):
                         at = f"{pid}/{thread}"
-                        found.append((at, *thread_in(f"/proc/{pid}/task/{thread}")))
-        return sorted(found)
+                        threads.append((at, *thread_in(f"/proc/{pid}/task/{thread}")))
+        return sorted(threads)
 
     def _used(self) -> dict[str, int]:
         """Return what all other processes have: bytes, threads, open files.
@@ -197,18 +197,18 @@ class _Keeper:
         The bytes are those of memory that is no file's, and of files that lie in memory.
         """
         disk = os.statvfs("/tmp")
-        found = {"bytes": (disk.f_blocks - disk.f_bfree) * disk.f_frsize}
-        found |= {"threads": 0, "descriptors": 0}
+        used = {"bytes": (disk.f_blocks - disk.f_bfree) * disk.f_frsize}
+        used |= {"threads": 0, "descriptors": 0}
         for pid in os.listdir("/proc"):
             if not pid.isdecimal() or pid == "1":
                 continue
             with suppress(OSError):
                 with open(f"/proc/{pid}/statm", "rb", 0) as file:
                     _, resident, shared, *_ = map(int, file.read(200).split())
-                found["bytes"] += (resident - shared) * os.sysconf("SC_PAGESIZE")
-                found["threads"] += len(os.listdir(f"/proc/{pid}/task"))
-                found["descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
-        return found
+                used["bytes"] += (resident - shared) * os.sysconf("SC_PAGESIZE")
+                used["threads"] += len(os.listdir(f"/proc/{pid}/task"))
+                used["descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
+        return used
 
     def _peak(self) -> dict[str, int]:
         """Return the resident bytes of all other processes, now and at most, and of files.

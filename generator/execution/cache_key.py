@@ -38,7 +38,7 @@ def default_folder() -> Path:
 def sources() -> str:
     """Return the digest of the code that audits, and of the torch that computes."""
     # none where torch is not installed
-    torch = "".join(found.version for found in metadata.distributions(name="torch"))
+    torch = "".join(one.version for one in metadata.distributions(name="torch"))
     digest = hashlib.sha256(f"{_FORMAT} {__version__}{torch}".encode())
     for name in SOURCES:
         files = sorted((_ROOT / name).rglob("*"))

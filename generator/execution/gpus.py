@@ -69,13 +69,13 @@ def visible_gpus() -> Gpus:
         return Gpus()
     asked = os.environ.get(VISIBLE)
     names = [str(n) for n in range(count)] if asked is None else _names(asked)
-    found: list[Gpu] = []
+    gpus: list[Gpu] = []
     with suppress(pynvml.NVMLError):
         for name in names:
-            found.append(_gpu(pynvml, name, count))
+            gpus.append(_gpu(pynvml, name, count))
     version = _said(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
     cuda = f"{version // 1000}.{version % 1000 // 10}" if version else ""
-    return Gpus(tuple(found), tuple(names[len(found) :]), cuda)
+    return Gpus(tuple(gpus), tuple(names[len(gpus) :]), cuda)
 
 
 def bind(name: str) -> None:

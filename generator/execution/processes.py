@@ -70,8 +70,8 @@ def safe_environment(
     """
     source = os.environ if given is None else given
     passed = {name: value for name, value in source.items() if _is_passed(name, value)}
-    found = [*paths, *source.get("PYTHONPATH", "").split(os.pathsep)]
-    absolute = dict.fromkeys(path for path in found if os.path.isabs(path))
+    folders = [*paths, *source.get("PYTHONPATH", "").split(os.pathsep)]
+    absolute = dict.fromkeys(path for path in folders if os.path.isabs(path))
     if absolute:
         passed["PYTHONPATH"] = os.pathsep.join(absolute)
     # Python 3.11 and later; `start` gives a folder that is safe to the others

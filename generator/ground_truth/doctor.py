@@ -179,8 +179,10 @@ def served(machine: Machine, dataset: Path) -> list[OpTypeProviders]:
         names = [file.name for file in files if file.op_type == op_type]
         replays = [replay_of(dataset / RECORDINGS, op_type, name) for name in names]
         recorded = sum(bool(replay.recordings) for replay in replays)
-        found = (provider.serves(spec, source, machine) for provider in libraries())
-        rows.append(OpTypeProviders(op_type, (*found, oracle), len(names), recorded))
+        obstacles = (provider.serves(spec, source, machine) for provider in libraries())
+        rows.append(
+            OpTypeProviders(op_type, (*obstacles, oracle), len(names), recorded)
+        )
     return rows
 
 

@@ -69,10 +69,10 @@ class Library:
         self, definition: LoadedDefinition, spec: OpSpec, op: OpSource, machine: Machine
     ) -> Availability:
         """Return whether it can serve a definition, and by which symbol."""
-        found = self.serves(spec, op, machine)
+        obstacle = self.serves(spec, op, machine)
         if self.name not in op.providers:
-            return found
-        return replace(found, symbol=", ".join(self.symbols(definition)))
+            return obstacle
+        return replace(obstacle, symbol=", ".join(self.symbols(definition)))
 
     def serves(self, spec: OpSpec, op: OpSource, machine: Machine) -> Availability:
         """Return whether it can serve an op_type; the import is tried in a process."""
@@ -94,9 +94,9 @@ class Library:
 
     def symbols(self, definition: LoadedDefinition) -> Sequence[str]:
         """Return what the definition's tags say is called."""
-        found = definition.tag_values("fi_api")
+        symbols = definition.tag_values("fi_api")
         module = self.provider.module
-        return [symbol for symbol in found if symbol.split(".")[0] == module]
+        return [symbol for symbol in symbols if symbol.split(".")[0] == module]
 
     def obstacle(self, machine: Machine, *, needs_cuda: bool = True) -> Obstacle | None:
         """Return what keeps the library from being used on a machine, None if nothing."""

@@ -65,7 +65,7 @@ def replay_of(folder: Path, op_type: str, definition: str) -> Replay:
     """Return what a folder of recordings has of a definition; only a header is read."""
     try:
         body = read_description(recording_path(folder, op_type, definition))
-        found = tuple(_recorded(about) for about in body["recordings"].values())
+        recorded = tuple(_recorded(about) for about in body["recordings"].values())
     except FileNotFoundError:
         return Replay((), Obstacle(Kind.NOT_RECORDED, _why_not(folder, definition)))
     except (Damaged, OSError) as error:
@@ -73,7 +73,7 @@ def replay_of(folder: Path, op_type: str, definition: str) -> Replay:
     except (AttributeError, KeyError, TypeError) as error:
         reason = f"its recording is damaged: {type(error).__name__}: {error}"
         return Replay((), Obstacle(Kind.BROKEN, reason))
-    return Replay(found)
+    return Replay(recorded)
 
 
 def _recorded(about: dict[str, Any]) -> Recorded:

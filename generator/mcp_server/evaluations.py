@@ -74,7 +74,7 @@ class Evaluations:
             raise Failure(
                 "times are measured on a GPU: trace-dataset mcp --device cuda."
             )
-        found = api.as_solution(self.dataset, solution)
+        read = api.as_solution(self.dataset, solution)
         if self._waiting >= MOST_WAITING:
             raise Failure(f"{MOST_WAITING} evaluations wait already: ask again later.")
         self._count += 1
@@ -92,7 +92,7 @@ class Evaluations:
         def run() -> list[SolutionVerdict]:
             nonlocal begun
             begun = time.monotonic()
-            return self._evaluator.evaluate(self.dataset, [found], asks)
+            return self._evaluator.evaluate(self.dataset, [read], asks)
 
         self._waiting += 1
         running = self._thread.submit(run)
@@ -135,18 +135,20 @@ class Evaluations:
 
     def _failures(self, name: str) -> list[dict[str, Any]]:
         """Return what was kept of an evaluation's refused cases; forget the oldest."""
-        found = []
+        failures = []
         for path in sorted((self.folder / name).glob(f"*/*/{FAILURE}")):
             failure = json.loads(path.read_text("utf-8"))
             for hidden in ("solution", "path", "next", "format"):
                 failure.pop(hidden, None)
-            found.append(failure | {"inputs": str(path.with_name(TENSORS))})
-        found.sort(key=lambda one: int(Path(one["inputs"]).parent.name.split("-")[0]))
-        self._kept[name] = found
+            failures.append(failure | {"inputs": str(path.with_name(TENSORS))})
+        failures.sort(
+            key=lambda one: int(Path(one["inputs"]).parent.name.split("-")[0])
+        )
+        self._kept[name] = failures
         while len(self._kept) > MOST_KEPT:
             oldest, _ = self._kept.popitem(last=False)
             shutil.rmtree(self.folder / oldest, ignore_errors=True)
-        return found
+        return failures
 
 
 def _shown(verdict: SolutionVerdict, failures: list[dict[str, Any]]) -> SolutionVerdict:

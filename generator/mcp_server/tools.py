@@ -29,14 +29,14 @@ def list_definitions(
     if op_type and op_type not in op_types:
         known = did_you_mean(op_type, op_types)
         raise Failure(f"No op_type is named {quote(op_type)}.{known}")
-    found = [
+    definitions = [
         file
         for file in dataset.files
         if op_type in ("", file.op_type) and contains in file.name
     ]
-    shown = found[offset : offset + limit]
+    shown = definitions[offset : offset + limit]
     return {
-        "total": len(found),
+        "total": len(definitions),
         "op_types": op_types,
         "definitions": [{"name": f.name, "op_type": f.op_type} for f in shown],
     }
@@ -53,10 +53,10 @@ def show_definition(dataset: api.Dataset, name: str) -> dict[str, Any]:
 
 def ground_truth(dataset: api.Dataset, name: str) -> dict[str, Any]:
     """Return which providers can be a definition's ground truth here, and why not."""
-    found = api.resolve(dataset.of(name))
-    if not found:
+    resolutions = api.resolve(dataset.of(name))
+    if not resolutions:
         raise Failure(f"{quote(name)} can't be rendered: validate_definition says why.")
-    return found[0].as_dict()
+    return resolutions[0].as_dict()
 
 
 def list_cases(dataset: api.Dataset, name: str) -> dict[str, Any]:

@@ -231,8 +231,8 @@ def _of_linear_attention(stated: Any) -> dict[str, Any]:
     """Return Kimi Linear's own keys for figures that its published file has inside one."""
     if not isinstance(stated, dict):
         return {} if stated is None else {_LINEAR: stated}
-    found: dict[str, Any] = {_IN_LINEAR.get(k, k): v for k, v in stated.items()}
-    places = [found.pop(key, None) for key in _LAYERS_OF]
+    figures: dict[str, Any] = {_IN_LINEAR.get(k, k): v for k, v in stated.items()}
+    places = [figures.pop(key, None) for key in _LAYERS_OF]
     if all(isinstance(of, list) for of in places):
         kinds = {
             at: kind
@@ -240,8 +240,8 @@ def _of_linear_attention(stated: Any) -> dict[str, Any]:
             for at in of
         }
         # counted from 1
-        found["layer_types"] = [kinds.get(i) for i in range(1, len(kinds) + 1)]
-    return found
+        figures["layer_types"] = [kinds.get(i) for i in range(1, len(kinds) + 1)]
+    return figures
 
 
 def _kinds(*objects: Mapping[str, Any]) -> Iterator[str]:

@@ -115,15 +115,15 @@ class Projections:
     def excluded(self, at: Sequence[str]) -> frozenset[int] | None:
         """Return the layers whose modules are left as they are; None for all of them."""
         stated = self.config.get("quantization_config")
-        found: set[int] = set()
+        layers: set[int] = set()
         for entry in _entries(stated):
             number = re.search(r"(?:^|\.)layers\.(\d+)\.", entry)
             end = entry[number.end() :] if number else entry.removeprefix("model.")
             if any(_is_part(path, end) for path in at):
                 if number is None:
                     return None
-                found.add(int(number[1]))
-        return frozenset(found)
+                layers.add(int(number[1]))
+        return frozenset(layers)
 
 
 def quantised(module: str, k: int) -> Need:

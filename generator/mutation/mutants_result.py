@@ -53,8 +53,8 @@ class DefinitionResult:
     @property
     def counts(self) -> dict[str, int]:
         """Return how many mutants have each status."""
-        found = Counter(mutant.status for mutant in self.mutants)
-        return {status: found[status] for status in STATUSES}
+        counts = Counter(mutant.status for mutant in self.mutants)
+        return {status: counts[status] for status in STATUSES}
 
     @property
     def survivors(self) -> tuple[MutantResult, ...]:

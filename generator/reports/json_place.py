@@ -25,8 +25,8 @@ def line_of(text: str, pointer: str) -> int | None:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
+    space = _SPACE.match(text, at)
+    return space.end() if space is not None else at
 
 
 def _inside(text: str, at: int, token: str) -> tuple[int, int]:

@@ -19,12 +19,12 @@ _TAGS = {Status.PASSED: "", Status.FAILED: "failure", Status.OPEN: "skipped"}
 
 def pieces(report: Report) -> Iterator[str]:
     """Yield the file, once everything is known: its head has the number of failures."""
-    found: dict[str, list[Problem]] = defaultdict(list)
+    by_file: dict[str, list[Problem]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for problem in report.problems:
         counts[problem.rule] += 1
         if counts[problem.rule] <= _LISTED:
-            found[problem.rule].append(problem)
+            by_file[problem.rule].append(problem)
     conclusion = report.conclude()
     tests = []
     if conclusion.verdict:
@@ -37,7 +37,7 @@ def pieces(report: Report) -> Iterator[str]:
     failing = {Severity.ERROR} | ({Severity.WARNING} if report.strict else set())
     for group, rules in report.rules.items():
         for rule in rules:
-            listed, count = found[rule.id], counts[rule.id]
+            listed, count = by_file[rule.id], counts[rule.id]
             text = "\n".join(map(str, listed))
             if count > len(listed):
                 text += f"\n... and {count - len(listed)} more"

@@ -48,8 +48,8 @@ def architectures_section(lines: Iterable[VerificationLine]) -> Section:
     places = [*ARCHITECTURES, *sorted(others - {*ARCHITECTURES})]
     rows = []
     for op_type, names in known.items():
-        found = agreed.get(op_type, {})
-        counts = [str(len(found[p])) if p in found else "" for p in places]
+        by_version = agreed.get(op_type, {})
+        counts = [str(len(by_version[p])) if p in by_version else "" for p in places]
         rows.append(Row((op_type, str(len(names)), *counts)))
     columns = ("op_type", "definitions", *places)
     table = Table(rows, columns, words=("op_type",))
@@ -58,13 +58,13 @@ def architectures_section(lines: Iterable[VerificationLine]) -> Section:
 
 def newest_versions(runs: Iterable[Run]) -> dict[str, str]:
     """Return library → its newest version that a run on record had on a GPU."""
-    found: dict[str, str] = {}
+    newest: dict[str, str] = {}
     for run in runs:
         for name in (*libraries(), "torch") if run.is_on_gpu else ():
             version = run.machine.get(name, "")
-            if version and _order(version) > _order(found.get(name, "")):
-                found[name] = version
-    return found
+            if version and _order(version) > _order(newest.get(name, "")):
+                newest[name] = version
+    return newest
 
 
 def stale_versions(line: VerificationLine, newest: Mapping[str, str]) -> Iterator[str]:

@@ -184,8 +184,8 @@ def read_evidence(root: Path, file: str) -> list[Run]:
     """
     read = read_checked(root, file, "evidence")
     if read.problems:
-        found = foremost(read.problems)
-        text = one_line(f"{found.pointer}: {found.message}".removeprefix(": "), 200)
+        problem = foremost(read.problems)
+        text = one_line(f"{problem.pointer}: {problem.message}".removeprefix(": "), 200)
         raise Failure(f"{file} is no evidence of trace-dataset verify ({text})")
     return [_run(value) for value in read.value["runs"]]
 
@@ -198,15 +198,15 @@ def kept_runs(
     `on_broken` gets what is wrong with a file, one line, and the others are read; without
     it the first such file raises Failure.
     """
-    found: list[Run] = []
+    runs: list[Run] = []
     for file in evidence_files(root):
         try:
-            found += read_evidence(root, file)
+            runs += read_evidence(root, file)
         except Failure as error:
             if on_broken is None:
                 raise
             on_broken(error)
-    return found
+    return runs
 
 
 def runs_in(root: Path) -> list[Run]:

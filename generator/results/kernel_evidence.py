@@ -54,7 +54,7 @@ def compared_workloads(runs: Iterable[Run], name: str, basis: str) -> frozenset[
     They are named as `dataset.workload_identity` does. A kernel that gives only some of
     the outputs, or whose adapter computes a part of the operation, does not count.
     """
-    found: set[str] = set()
+    compared: set[str] = set()
     for run in runs:
         entry = run.definitions.get(name)
         if not run.is_on_gpu or entry is None or entry.sha256 != basis:
@@ -63,5 +63,5 @@ def compared_workloads(runs: Iterable[Run], name: str, basis: str) -> frozenset[
             is_live = is_ground_truth(source) and not is_recorded(source)
             is_whole = not (of_source.not_given or of_source.rewritten)
             if is_live and is_whole and of_source.verdict == "PASSED":
-                found.update(of_source.compared.get(WORKLOAD, ()))
-    return frozenset(found)
+                compared.update(of_source.compared.get(WORKLOAD, ()))
+    return frozenset(compared)

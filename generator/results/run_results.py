@@ -208,8 +208,8 @@ def _parse_junit(data: bytes, name: str) -> Results:
 
 def _properties(element: ET.Element) -> list[tuple[str, str]]:
     """Return the properties of a suite or a test, in their order."""
-    found = element.iterfind("properties/property")
-    return [(item.get("name") or "", item.get("value") or "") for item in found]
+    elements = element.iterfind("properties/property")
+    return [(item.get("name") or "", item.get("value") or "") for item in elements]
 
 
 def _junit_tests(root: ET.Element) -> Iterator[dict[str, Any]]:
@@ -248,11 +248,11 @@ def _results(
 ) -> Results:
     """Return results whose fields are checked; a Failure names the file."""
     try:
-        found = tuple(map(_test, tests))
+        results = tuple(map(_test, tests))
     except (TypeError, ValueError, RecursionError) as error:
         text = one_line(str(error), 120)
         raise Failure(f"{name} has a damaged test result: {text}") from None
-    if not found:
+    if not results:
         raise Failure(
             f"{name} holds no reference test: make it by "
             f"pytest tests/references --results {Path(name).stem}.jsonl"
@@ -260,7 +260,7 @@ def _results(
     day = re.match(r"\d{4}-\d\d-\d\d", str(date), re.ASCII)
     named = ((fact, machine.get(fact)) for fact in (*_FACTS, *libraries()))
     facts = {fact: one_line(str(v), 80) for fact, v in named if v is not None}
-    return Results(day.group() if day else "", facts, found)
+    return Results(day.group() if day else "", facts, results)
 
 
 def _test(value: Any) -> TestResult:
@@ -349,7 +349,7 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
         lse=_greatest("max_abs", lse),
         hit_ratio=hit_ratio[0] if hit_ratio else None,
         figures={
-            name: found for name in sorted(names) if (found := _range(name, records))
+            name: bounds for name in sorted(names) if (bounds := _range(name, records))
         },
         not_independent=_names("not_independent", records),
         not_given=_names("not_given", records),
@@ -360,12 +360,12 @@ def _verdict(source: str, tests: Sequence[TestResult]) -> SourceEvidence:
 
 def _compared(records: Iterable[Record]) -> dict[str, tuple[str, ...]]:
     """Return size → the cases of comparisons, sorted; of workloads their identities."""
-    found: dict[str, set[str]] = defaultdict(set)
+    compared: dict[str, set[str]] = defaultdict(set)
     for record in records:
         # results of earlier versions have no sizes
         if size := record.get("size"):
-            found[size].add(record.get("workload") or record["case"])
-    return {size: tuple(sorted(found[size])) for size in sorted(found)}
+            compared[size].add(record.get("workload") or record["case"])
+    return {size: tuple(sorted(compared[size])) for size in sorted(compared)}
 
 
 def _names(field: str, records: Iterable[Record]) -> tuple[str, ...]:
@@ -377,8 +377,8 @@ def _names(field: str, records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def _greatest(name: str, records: Iterable[Record]) -> float | None:
-    found = _range(name, records)
-    return found[1] if found else None
+    bounds = _range(name, records)
+    return bounds[1] if bounds else None
 
 
 def _range(name: str, records: Iterable[Record]) -> tuple[float, float] | None:

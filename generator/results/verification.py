@@ -106,7 +106,7 @@ class Verification:
 
 def table_of(
     root: Path,
-    found: Discovered,
+    discovered: Discovered,
     runs: Iterable[Run],
     audits: Mapping[str, Audited] | None = None,
 ) -> Verification:
@@ -114,7 +114,7 @@ def table_of(
     ordered = sorted(runs, key=lambda run: run.key)
     lines: list[VerificationLine] = []
     audited: list[AuditLine] = []
-    for file in found.files:
+    for file in discovered.files:
         basis = basis_in(root, file.path)
         lines += lines_of(file, basis, ordered)
         if audits is not None:
@@ -123,7 +123,7 @@ def table_of(
             if audit is not None and audit.sha256 == basis:
                 state = KNOWN
             audited.append(AuditLine(file.op_type, file.name, state, audit))
-    known = {file.name for file in found.files}
+    known = {file.name for file in discovered.files}
     named = {name for run in ordered for name in run.definitions}
     used = {id(line.run) for line in lines}
     return Verification(
@@ -171,7 +171,7 @@ def lines_of(
     return sorted(lines, key=lambda x: (x.source == OWN_TESTS, x.source, x.run.key))
 
 
-def _chosen(found: Iterable[VerificationLine]) -> list[VerificationLine]:
+def _chosen(lines: Iterable[VerificationLine]) -> list[VerificationLine]:
     """Return for each source its best evidence, and every failure.
 
     Of each kind of machine the newest counts: on the definition as it is before one on
@@ -185,7 +185,7 @@ def _chosen(found: Iterable[VerificationLine]) -> list[VerificationLine]:
         return not line.stale, line.run.date, line.verdict in _BAD, cases
 
     newest: dict[str, dict[str, VerificationLine]] = {}
-    for line in found:
+    for line in lines:
         of_source = newest.setdefault(line.source, {})
         gpu = line.run.machine.get("gpu", "")
         if gpu not in of_source or rank(line) >= rank(of_source[gpu]):
@@ -198,26 +198,26 @@ def _chosen(found: Iterable[VerificationLine]) -> list[VerificationLine]:
 
 
 def _line(
-    file: DatasetFile, run: Run, source: str, found: SourceEvidence, stale: bool
+    file: DatasetFile, run: Run, source: str, evidence: SourceEvidence, stale: bool
 ) -> VerificationLine:
-    notes = [found.reason] if found.reason else []
-    if found.hit_ratio is not None and found.hit_ratio < 1.0:
-        notes.append(f"hit ratio {found.hit_ratio:.3g}")
-    for figure, (low, high) in found.figures.items():
+    notes = [evidence.reason] if evidence.reason else []
+    if evidence.hit_ratio is not None and evidence.hit_ratio < 1.0:
+        notes.append(f"hit ratio {evidence.hit_ratio:.3g}")
+    for figure, (low, high) in evidence.figures.items():
         span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         notes.append(f"{figure} {span}")
-    if found.not_independent:
-        names = ", ".join(found.not_independent)
+    if evidence.not_independent:
+        names = ", ".join(evidence.not_independent)
         notes.append(f"{names} taken from the reference: not independent")
-    if found.not_given:
-        notes.append(f"gives no {', '.join(found.not_given)}: not compared")
-    notes += found.rewritten
+    if evidence.not_given:
+        notes.append(f"gives no {', '.join(evidence.not_given)}: not compared")
+    notes += evidence.rewritten
     if stale:
         notes.append("on another text of the definition")
-    verdict = found.verdict
+    verdict = evidence.verdict
     if verdict == SKIPPED:
-        verdict = _NEVER_RUN if found.needs_other_gpu else _NOT_COMPARED
-    figures = found if found.cases else None
+        verdict = _NEVER_RUN if evidence.needs_other_gpu else _NOT_COMPARED
+    figures = evidence if evidence.cases else None
     whom = (file.op_type, file.name, source, verdict)
     return VerificationLine(*whom, stale, run, figures, "; ".join(notes))
 
@@ -228,11 +228,11 @@ def agreed(lines: Iterable[VerificationLine]) -> dict[str, tuple[str, ...]]:
     One that gives only some of the outputs says nothing of the others: it is left out,
     as is one whose adapter computes a part of the operation.
     """
-    found: dict[str, set[str]] = {}
+    agreed_on: dict[str, set[str]] = {}
     for line in lines:
         is_source = line.source == ORACLE or is_ground_truth(line.source)
         figures = line.figures
         partial = figures is not None and (figures.not_given or figures.rewritten)
         if line.verdict == "PASSED" and not line.stale and is_source and not partial:
-            found.setdefault(line.definition, set()).add(line.source)
-    return {name: tuple(sorted(sources)) for name, sources in found.items()}
+            agreed_on.setdefault(line.definition, set()).add(line.source)
+    return {name: tuple(sorted(sources)) for name, sources in agreed_on.items()}

@@ -80,16 +80,16 @@ _AUDIT_PREFACE = (
 )
 
 
-def verification_report(found: Verification) -> Report:
+def verification_report(verification: Verification) -> Report:
     """Return the report; the same evidence gives the same one."""
-    status = Status.FAILED if found.failed else Status.PASSED
-    numbers = {id(run): number for number, run in enumerate(found.runs, 1)}
-    rows = [Row(_run(number, run)) for number, run in enumerate(found.runs, 1)]
+    status = Status.FAILED if verification.failed else Status.PASSED
+    numbers = {id(run): number for number, run in enumerate(verification.runs, 1)}
+    rows = [Row(_run(number, run)) for number, run in enumerate(verification.runs, 1)]
     sections = [Section("Runs", [Table(rows, _RUNS, words=_RUNS)])]
-    sections.append(architectures_section(found.lines))
-    newest = newest_versions(found.runs)
+    sections.append(architectures_section(verification.lines))
+    newest = newest_versions(verification.runs)
     by_op: dict[str, list[Row]] = {}
-    for line, models in with_models(found.lines):
+    for line, models in with_models(verification.lines):
         notes = filter(None, [line.note, *stale_versions(line, newest)])
         row = line_row(replace(line, note="; ".join(notes)))
         number = numbers.get(id(line.run))
@@ -104,21 +104,21 @@ def verification_report(found: Verification) -> Report:
     return Report(
         title="What the definitions were compared with",
         command="trace-dataset verify --format text",
-        conclusion=Conclusion(status, summary(found)),
+        conclusion=Conclusion(status, summary(verification)),
         payload={
             "runs": [
                 {"run": n, "date": run.date, "machine": dict(run.machine)}
-                for n, run in enumerate(found.runs, 1)
+                for n, run in enumerate(verification.runs, 1)
             ],
             "lines": [
                 {**line.as_dict(), "run": numbers.get(id(line.run), 0)}
-                for line in found.lines
+                for line in verification.lines
             ],
-            "stale": list(found.stale),
-            "unknown": list(found.unknown),
-            "audits": [line.as_dict() for line in found.audits],
+            "stale": list(verification.stale),
+            "unknown": list(verification.unknown),
+            "audits": [line.as_dict() for line in verification.audits],
         },
-        sections=[*sections, *_audit(found)],
+        sections=[*sections, *_audit(verification)],
         preface=_PREFACE,
         is_page=True,
     )
@@ -146,14 +146,14 @@ def with_models(
             models = ""
 
 
-def summary(found: Verification) -> str:
+def summary(verification: Verification) -> str:
     """Return in some sentences how many definitions agree with what."""
-    names = {line.definition for line in found.lines}
-    sources = agreed(found.lines)
+    names = {line.definition for line in verification.lines}
+    sources = agreed(verification.lines)
     kernels = sum(any(map(is_kernel, of_one)) for of_one in sources.values())
     layers = sum(any(map(is_ground_truth, of_one)) for of_one in sources.values())
-    failed = {line.definition for line in found.failed}
-    passed = (line for line in found.lines if line.verdict == "PASSED")
+    failed = {line.definition for line in verification.failed}
+    passed = (line for line in verification.lines if line.verdict == "PASSED")
     current = (line for line in passed if not line.stale)
     models = len({line.definition for line in current if is_model(line.source)})
     return (
@@ -164,9 +164,9 @@ def summary(found: Verification) -> str:
         f"float64 implementation alone (the oracle, which is no ground truth), "
         f"{len(names) - len(sources)} with nothing; {models} agree with the model "
         "that runs them, in transformers; "
-        f"{len(failed)} failed somewhere, {len(found.stale)} stale: of another "
+        f"{len(failed)} failed somewhere, {len(verification.stale)} stale: of another "
         "reference, interface or constant."
-        f"{' ' + _of_audits(found.audits) if found.audits else ''}"
+        f"{' ' + _of_audits(verification.audits) if verification.audits else ''}"
     )
 
 
@@ -175,7 +175,7 @@ def _of_audits(lines: Iterable[AuditLine]) -> str:
     states = [line.state for line in lines]
     known = [line.current for line in lines if line.current]
     total = {
-        status: sum(found.counts[status] for found in known)
+        status: sum(audit.counts[status] for audit in known)
         for status in (CAUGHT, SURVIVED, TIMED_OUT)
     }
     return (
@@ -208,10 +208,10 @@ def line_row(line: VerificationLine) -> Row:
     return Row((*named, cases, nmse, lse, line.note), status)
 
 
-def _sizes(found: SourceEvidence) -> str:
+def _sizes(evidence: SourceEvidence) -> str:
     """Return how many cases of each size were compared: `5 small, 2 medium, 8 workload`."""
-    sizes = [f"{len(names)} {size}" for size, names in found.compared.items()]
-    return ", ".join(sizes) or str(found.cases)
+    sizes = [f"{len(names)} {size}" for size, names in evidence.compared.items()]
+    return ", ".join(sizes) or str(evidence.cases)
 
 
 def nmse_of(value: float | None) -> str:
@@ -219,37 +219,37 @@ def nmse_of(value: float | None) -> str:
     return "" if value is None else "0" if value == 0.0 else f"{value:.1e}"
 
 
-def _audit(found: Verification) -> Iterator[Section]:
+def _audit(verification: Verification) -> Iterator[Section]:
     """Yield the section on the audit, if one is on record."""
-    if not found.audits:
+    if not verification.audits:
         return
-    rows = [Row(_audited(line)) for line in found.audits]
+    rows = [Row(_audited(line)) for line in verification.audits]
     tables = [Table(rows, _AUDITS.split("|"), words=("definition",))]
-    survivors = list(_survivors(found.audits))
+    survivors = list(_survivors(verification.audits))
     if survivors:
         tables.append(Table(survivors, _SURVIVORS, _SURVIVORS, title="Survivors"))
     yield Section("Audit", tables, preface=_AUDIT_PREFACE)
 
 
 def _audited(line: AuditLine) -> list[str]:
-    found = line.audited
-    if found is None:
+    audit = line.audited
+    if audit is None:
         return [line.definition, "never audited", *[""] * 7]
-    share = f"stale: {found.share}" if line.state == STALE else found.share
-    counts = [str(found.counts[s]) for s in (SURVIVED, TIMED_OUT, EQUIVALENT)]
-    axes = ", ".join(f"{axis}={length}" for axis, length in found.reduced.items())
-    versions = [found.gen_tests, found.torch, found.date]
+    share = f"stale: {audit.share}" if line.state == STALE else audit.share
+    counts = [str(audit.counts[s]) for s in (SURVIVED, TIMED_OUT, EQUIVALENT)]
+    axes = ", ".join(f"{axis}={length}" for axis, length in audit.reduced.items())
+    versions = [audit.gen_tests, audit.torch, audit.date]
     return [line.definition, share, *counts, axes, *versions]
 
 
 def _survivors(lines: Iterable[AuditLine]) -> Iterator[Row]:
     """Yield definition, name, line before and after of survivors that still count."""
     for line in lines:
-        found = line.current
-        if found is None or not found.survived:
+        audit = line.current
+        if audit is None or not audit.survived:
             continue
-        shown = [tuple(one.values()) for one in found.survivors[:_SHOWN]]
-        if found.survived > len(shown):
-            shown.append((f"and {found.survived - len(shown)} more", "", ""))
+        shown = [tuple(one.values()) for one in audit.survivors[:_SHOWN]]
+        if audit.survived > len(shown):
+            shown.append((f"and {audit.survived - len(shown)} more", "", ""))
         for cells in shown:
             yield Row([Quoted(text) for text in (line.definition, *cells)])

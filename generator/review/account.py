@@ -60,9 +60,9 @@ def account(
         ],
     }
     problems = _of_the_end(outcome, bool(ways["failed"]))
-    for sign, found in signs.items():
-        if found:
-            problems.append(f"{sign}: {some(sorted(found), _SOME)}")
+    for sign, pattern in signs.items():
+        if pattern:
+            problems.append(f"{sign}: {some(sorted(pattern), _SOME)}")
     given = {way: tuple(names) for way, names in ways.items()}
     return Account(**given, problems=tuple(problems))
 

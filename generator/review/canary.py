@@ -50,9 +50,9 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
     folder.mkdir()
     file = folder / f"test_{secrets.token_hex(8)}.py"
     classes = []
-    found: list[dict[str, str]] = [{}, {}]
+    planted: list[dict[str, str]] = [{}, {}]
     every = [(plan, planned) for plan in plans for planned in plan.classes]
-    for canaries, (plan, planned) in product(found, every):
+    for canaries, (plan, planned) in product(planted, every):
         # the first test that wrong outputs turn red
         compares = plan.op is not None and planned.unresolved is None
         test = "test_matches_oracle" if compares else "test_contract"
@@ -73,4 +73,4 @@ def plant(plans: Sequence[TestPlan], listed: Sequence[str], tests: Path) -> Cana
         (folder / "conftest.py", "review/canaries_conftest.py.jinja"),
     ):
         path.write_text(environment().get_template(template).render(facts), "utf-8")
-    return Canaries(file, *found)
+    return Canaries(file, *planted)

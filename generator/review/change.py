@@ -212,11 +212,11 @@ def _lines(root: Path, key: Key, tree: Tree) -> _Lines | None:
     path = f"workloads/{key[0]}/{key[1]}.jsonl"
     if path not in tree or not tree[path].is_file:
         return None
-    found: _Lines = {}
+    lines: _Lines = {}
     for number, line in read_json_lines(root, path).lines:
         workload = line.get("workload") if isinstance(line, dict) else None
         workload = workload if isinstance(workload, dict) else {}
         uuid, axes = workload.get("uuid"), workload.get("axes")
         name = uuid if isinstance(uuid, str) else f"line {number}"
-        found[name] = (workload, axes if isinstance(axes, dict) else {})
-    return found
+        lines[name] = (workload, axes if isinstance(axes, dict) else {})
+    return lines

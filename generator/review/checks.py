@@ -127,7 +127,7 @@ def _texts(body: list[ast.stmt], lines: list[str]) -> dict[str, ast.stmt] | None
     A statement that begins a line of its own is what its lines are, whatever comes
     before; where one does not, None is returned as well.
     """
-    found: dict[str, ast.stmt] = {}
+    statements: dict[str, ast.stmt] = {}
     names: Counter[str] = Counter()
     end = 0
     for node in body:
@@ -136,8 +136,8 @@ def _texts(body: list[ast.stmt], lines: list[str]) -> dict[str, ast.stmt] | None
             return None
         names.update(_bound(node))
         end = node.end_lineno or first
-        found["\n".join(lines[first - 1 : end])] = node
-    return None if any(count > 1 for count in names.values()) else found
+        statements["\n".join(lines[first - 1 : end])] = node
+    return None if any(count > 1 for count in names.values()) else statements
 
 
 def _decorators(node: ast.stmt) -> list[ast.expr]:
@@ -160,17 +160,17 @@ def _bound(node: ast.stmt) -> list[str]:
 
 def _facts(body: Sequence[ast.stmt]) -> Facts:
     """Return the facts of statements."""
-    found: Facts = {}
+    facts: Facts = {}
     seen: Counter[tuple[str, str]] = Counter()
 
     def add(kind: str, name: str, value: str) -> None:
         seen[kind, name] += 1
         again = seen[kind, name]
-        found[kind, name if again == 1 else f"{name} ({again})"] = value
+        facts[kind, name if again == 1 else f"{name} ({again})"] = value
 
     for kind, name, value in _walk(body, ""):
         add(kind, name, value)
-    return found
+    return facts
 
 
 def figures_of(text: str) -> Facts:

@@ -81,8 +81,8 @@ class ReviewContext:
             if isinstance(content, Problem):
                 self._hashes[path] = None
             else:
-                found = _HASH.findall(content.decode("utf-8", "replace"))
-                self._hashes[path] = frozenset(found)
+                hashes = _HASH.findall(content.decode("utf-8", "replace"))
+                self._hashes[path] = frozenset(hashes)
         return self._hashes[path]
 
     @cached_property
@@ -101,13 +101,13 @@ class ReviewContext:
     @cached_property
     def objections(self) -> Mapping[tuple[Key, str], Sequence[Problem]]:
         """Return the new Problems of definitions by subject; notes are left out."""
-        found = defaultdict(list)
+        objections = defaultdict(list)
         for problem in self.problems:
             owner = owner_of(problem.file)
             if owner is not None and problem.severity is not Severity.NOTE:
                 for subject in _subjects(problem):
-                    found[owner[0], subject].append(problem)
-        return found
+                    objections[owner[0], subject].append(problem)
+        return objections
 
 
 def _subjects(problem: Problem) -> set[str]:

@@ -77,14 +77,14 @@ class SoftwareRun:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        found = f"{self.passed} passed, {len(self.failed)} failed"
+        text = f"{self.passed} passed, {len(self.failed)} failed"
         if self.known:
-            found += f", {len(self.known)} failed that fail without the change"
+            text += f", {len(self.known)} failed that fail without the change"
         if self.lost:
-            found += f", {len(self.lost)} no longer asked"
+            text += f", {len(self.lost)} no longer asked"
         return (
             f"the {self.software}'s tests on the {self.dataset}'s dataset, "
-            f"{plural(len(self.definitions), 'definition')} at small sizes: {found}, in "
+            f"{plural(len(self.definitions), 'definition')} at small sizes: {text}, in "
             f"{self.seconds:.1f} s"
         )
 
@@ -177,12 +177,12 @@ def cross_run(
 
 def _definitions(tree: Tree) -> dict[Key, str]:
     """Return key → object of a tree's definitions, in the order of their names."""
-    found = {}
+    definitions = {}
     for path in sorted(tree):
         owner = owner_of(path)
         if owner is not None and owner[1] == "definition" and tree[path].is_file:
-            found[owner[0]] = tree[path].oid
-    return found
+            definitions[owner[0]] = tree[path].oid
+    return definitions
 
 
 def _compared(
@@ -271,10 +271,10 @@ def _run(
             read_only=[lying, data],
             results=results,
         )
-        problems, found = _read(outcome, results)
+        problems, tests = _read(outcome, results)
     return (
         SoftwareRun(side, dataset, names, problems=problems, seconds=outcome.seconds),
-        found,
+        tests,
     )
 
 
@@ -299,9 +299,9 @@ def _read(
         return (one_line(f"it did not end well: {said or last}", 300),), ()
     try:
         data = sandbox.read_result(results, limit=_RESULTS)
-        found = parse_results(data, _FILE).tests if data is not None else ()
+        tests = parse_results(data, _FILE).tests if data is not None else ()
     except (OSError, ValueError, Failure) as error:
         return (one_line(f"its results can't be read: {error}", 300),), ()
-    if not found:
+    if not tests:
         return ("it reported no test",), ()
-    return (), found
+    return (), tests

@@ -174,7 +174,7 @@ def _overrides(op_type: str) -> tuple[tuple[str, str], ...]:
 
     The op's module is only read.
     """
-    found = []
+    differences = []
     path = op_folder(op_type) / "op.py" if op_type in op_specs() else None
     for node in ast.walk(ast.parse(path.read_text("utf-8") if path else "")):
         match node:
@@ -185,8 +185,10 @@ def _overrides(op_type: str) -> tuple[tuple[str, str], ...]:
             ):
                 wanted = [k for k in keys if k.arg != "reason"]
                 whom = ", ".join(f"{k.arg} {ast.unparse(k.value)}" for k in wanted)
-                found.append((output, f"{ast.unparse(tolerance)} for {whom or _ALL}"))
-    return tuple(found)
+                differences.append(
+                    (output, f"{ast.unparse(tolerance)} for {whom or _ALL}")
+                )
+    return tuple(differences)
 
 
 def compare_code(old: str, new: str) -> tuple[bool, list[str]]:

@@ -65,7 +65,7 @@ def execute_changes(
     definitions = [change.new for change in changes if change.new is not None]
     if not definitions:
         return None
-    findings = [(d, found) for d in definitions for found in screen(d.reference)]
+    findings = [(d, finding) for d in definitions for finding in screen(d.reference)]
     if findings and not trust:
         problem = "not run: the screen of the sources objects (--trust runs it anyway)"
         lines = [
@@ -84,7 +84,7 @@ def execute_changes(
 def _run(
     definitions: Sequence[LoadedDefinition],
     plans: Sequence[TestPlan],
-    found: int,
+    count: int,
     folder: Path,
     device: str,
 ) -> Executed:
@@ -104,7 +104,7 @@ def _run(
     # what pytest lists is file::TestX::test_y[case]
     listing = [x.partition("::")[2].strip() for x in collected.stdout.splitlines()]
     expected = [test for test in listing if test]
-    problems = [f"the static screen found {found} in the reference"] if found else []
+    problems = [f"the static screen found {count} in the reference"] if count else []
     problems += [
         f"the text of {one_line(d.name)} runs when tests are listed: the list may be its"
         for d in definitions

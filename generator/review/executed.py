@@ -73,13 +73,13 @@ def comparisons_of(
     Raises ValueError where a record is damaged. Of tests that were skipped for the same
     reason one is kept.
     """
-    found = dict.fromkeys(
+    comparisons = dict.fromkeys(
         comparison
         for test in tests
         if test.definition in names
         for comparison in _of_test(test)
     )
-    return tuple(sorted(found, key=lambda c: not c.is_bad)[:MOST])
+    return tuple(sorted(comparisons, key=lambda c: not c.is_bad)[:MOST])
 
 
 def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:

@@ -27,27 +27,27 @@ def level(value: float | None) -> str:
     return f"h{next(n for n, upper in enumerate(LEVELS) if value <= upper)}"
 
 
-def cells(found: ErrorMap) -> list[tuple[str, list[tuple[int, int]]]]:
+def cells(error_map: ErrorMap) -> list[tuple[str, list[tuple[int, int]]]]:
     """Return the colours of a heat map, and row and column of their cells."""
     places: dict[str, list[tuple[int, int]]] = {}
-    for i, row in enumerate(found.grid):
+    for i, row in enumerate(error_map.grid):
         for j, value in enumerate(row):
             places.setdefault(level(value), []).append((i, j))
     return sorted(places.items())
 
 
-def worst_cell(found: ErrorMap) -> tuple[int, int] | None:
+def worst_cell(error_map: ErrorMap) -> tuple[int, int] | None:
     """Return row and column of the first of the worst cells; None without an error."""
-    ratios = {place: value for place, value in found.ratios.items() if value}
+    ratios = {place: value for place, value in error_map.ratios.items() if value}
     return max(ratios, key=ratios.__getitem__, default=None)
 
 
-def share(count: int, found: ErrorMap) -> float:
+def share(count: int, error_map: ErrorMap) -> float:
     """Return how high a bar of the histogram is, of 1.
 
     Heights are logarithmic, and at least 1/48: one element of a million is to be seen.
     """
-    return max(math.log1p(count) / math.log1p(max(found.histogram)), 1 / 48)
+    return max(math.log1p(count) / math.log1p(max(error_map.histogram)), 1 / 48)
 
 
 def span(index: int) -> str:
@@ -60,9 +60,9 @@ def span(index: int) -> str:
     return f"{low} to {upper_edge(index):.2g} times what is allowed"
 
 
-def of_histogram(found: ErrorMap) -> str:
+def of_histogram(error_map: ErrorMap) -> str:
     """Return how many elements are beyond the tolerance."""
-    beyond, total = sum(found.histogram[WITHIN:]), sum(found.histogram)
+    beyond, total = sum(error_map.histogram[WITHIN:]), sum(error_map.histogram)
     elements = plural(total, "element")
     if not beyond:
         return f"All of {elements} are within the tolerance."
@@ -70,21 +70,21 @@ def of_histogram(found: ErrorMap) -> str:
     return f"{beyond} of {elements} ({percent:.3g} %) are beyond the tolerance."
 
 
-def of_grid(found: ErrorMap) -> str:
+def of_grid(error_map: ErrorMap) -> str:
     """Return how large the worst error is, and where it is."""
-    worst = worst_cell(found)
+    worst = worst_cell(error_map)
     if worst is None:
         return "There is no error."
     said = []
     for noun, place, cells, size in (
-        ("row", worst[0], len(found.grid), found.rows),
-        ("column", worst[1], len(found.grid[0]), found.columns),
+        ("row", worst[0], len(error_map.grid), error_map.rows),
+        ("column", worst[1], len(error_map.grid[0]), error_map.columns),
     ):
         first, last = block(place, cells, size)
         said.append(
             f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
         )
-    return f"Worst: {ratio(found.ratios[worst])} in {', '.join(said)}."
+    return f"Worst: {ratio(error_map.ratios[worst])} in {', '.join(said)}."
 
 
 def ratio(value: float | None) -> str:

@@ -80,18 +80,18 @@ class Repository:
 
     def resolve(self, revision: str) -> str:
         """Return the commit of a revision as people write it; raises Failure."""
-        found = self.find(revision)
+        object = self.find(revision)
         names = (f"refs/{kind}/{revision}" for kind in ("tags", "heads", "remotes"))
         if len({commit for name in names if (commit := self.find(name))}) > 1:
             raise Failure(
                 f"{quote(revision)} is both a branch and a tag: write refs/heads/… or "
                 "refs/tags/…."
             )
-        if found is None:
+        if object is None:
             shallow = " The checkout is shallow: fetch more."
             hint = shallow if self.git.is_shallow else ""
             raise Failure(f"There is no revision {quote(revision)}.{hint}")
-        return found
+        return object
 
     def tree(self, revision: str) -> Tree:
         """Return all files of a revision below the dataset's root; raises Failure."""
@@ -100,7 +100,7 @@ class Repository:
             if not isinstance(top, pygit2.Tree) or part not in top:
                 return {}
             top = top[part]
-        found: Tree = {}
+        tree: Tree = {}
         folders: set[str] = set()
         waiting, seen = [("", top)], 0
         while waiting:
@@ -109,7 +109,7 @@ class Repository:
                 seen += 1
                 part = os.fsdecode(entry.raw_name or b"")
                 name = path + part
-                if "/" in part or name in found or name in folders:
+                if "/" in part or name in tree or name in folders:
                     raise Failure(
                         f"The tree of {revision[:12]} has {quote(name, 200)} twice, or "
                         "a name with a slash: git fsck."
@@ -124,8 +124,8 @@ class Repository:
                     folders.add(name)
                     waiting.append((f"{name}/", entry))
                     continue
-                found[name] = TreeEntry(intern(f"{entry.filemode:06o}"), str(entry.id))
-        return found
+                tree[name] = TreeEntry(intern(f"{entry.filemode:06o}"), str(entry.id))
+        return tree
 
     def common(self, one: str, other: str) -> str | None:
         """Return the commit where two histories parted, None where they share none.
@@ -225,7 +225,7 @@ class Repository:
         # a dataset that lies untracked in a checkout is a path of its own
         below.discard("")
         lying = {*_lying(root)}
-        found = {p: e for p, e in base.items() if p not in below}
+        tree = {p: e for p, e in base.items() if p not in below}
         has_modes = "core.filemode" not in config or config.get_bool("core.filemode")
         for path in below | (lying - base.keys()):
             entry = self._entry_of(root / path, base.get(path), has_modes=has_modes)
@@ -234,11 +234,11 @@ class Repository:
                 # whether or not its folder was made
                 entry = TreeEntry(_SUBMODULE, str(index[full].id))
             if entry is not None:
-                found[path] = entry
+                tree[path] = entry
         # what lies behind a link is elsewhere; a submodule is a folder, and no file
         return {
             path: entry
-            for path, entry in found.items()
+            for path, entry in tree.items()
             if path in lying
             or not (is_dataset(path) and (entry.is_file or entry.is_link))
         }
@@ -309,9 +309,9 @@ def open_repository(dataset: Path) -> Repository:
         raise Failure(f"There is no folder {where}.")
     ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "")
     folder = os.path.realpath(dataset)
-    found = pygit2.discover_repository(folder, False, ceilings)
+    place = pygit2.discover_repository(folder, False, ceilings)
     # by the folder: the repository's own may lie elsewhere, and says not for which files
-    opened = pygit2.Repository(folder) if found is not None else None
+    opened = pygit2.Repository(folder) if place is not None else None
     if opened is None or opened.workdir is None:
         raise Failure(
             f"{where} is not in a git checkout: a review compares revisions. "

@@ -78,15 +78,15 @@ def groups_of(
     by_source: dict[tuple[str, str], list[ExecutedComparison]] = defaultdict(list)
     for comparison in executed.comparisons:
         by_source[comparison.definition, comparison.source].append(comparison)
-    for n, found in enumerate(sorted(by_source.values(), key=_rank), 1):
-        found.sort(key=_badness, reverse=True)
-        yield _row(found, executed, f"g{n}"), found
+    for n, comparisons in enumerate(sorted(by_source.values(), key=_rank), 1):
+        comparisons.sort(key=_badness, reverse=True)
+        yield _row(comparisons, executed, f"g{n}"), comparisons
 
 
-def _rank(found: Sequence[ExecutedComparison]) -> tuple[bool, bool, bool]:
+def _rank(comparisons: Sequence[ExecutedComparison]) -> tuple[bool, bool, bool]:
     """Return where a group stands: what failed and can be drawn comes first."""
-    bad = [c for c in found if c.is_bad]
-    is_skipped = all(c.verdict == SKIPPED for c in found)
+    bad = [c for c in comparisons if c.is_bad]
+    is_skipped = all(c.verdict == SKIPPED for c in comparisons)
     return not any(c.where for c in bad), not bad, is_skipped
 
 
@@ -102,35 +102,37 @@ def _number(value: float | None) -> float:
 
 
 def result_of(
-    found: Sequence[ExecutedComparison], executed: Executed
+    comparisons: Sequence[ExecutedComparison], executed: Executed
 ) -> tuple[str, str]:
     """Return kind and status of comparisons together: the worst one's."""
-    bad = [c.verdict for c in found if c.is_bad]
+    bad = [c.verdict for c in comparisons if c.is_bad]
     if bad:
         return FAILED, "failed" if "FAILED" in bad else "error"
-    if all(c.verdict == SKIPPED for c in found):
+    if all(c.verdict == SKIPPED for c in comparisons):
         return OPEN, "skipped"
     # a pass of a run that is not believed is no pass
     return (OPEN, "not believed") if executed.problems else (PASSED, "passed")
 
 
-def _row(found: list[ExecutedComparison], executed: Executed, target: str) -> PageRow:
-    worst = found[0]
-    hits = [c.hit_ratio for c in found if c.hit_ratio is not None]
-    bad = sum(c.is_bad for c in found)
-    count = plural(len(found), "comparison")
+def _row(
+    comparisons: list[ExecutedComparison], executed: Executed, target: str
+) -> PageRow:
+    worst = comparisons[0]
+    hits = [c.hit_ratio for c in comparisons if c.hit_ratio is not None]
+    bad = sum(c.is_bad for c in comparisons)
+    count = plural(len(comparisons), "comparison")
     said = f"{bad} of {count} failed" if bad else count
     return PageRow(
-        *result_of(found, executed),
+        *result_of(comparisons, executed),
         worst.definition,
         worst.source,
         f"this run, {executed.device}",
         target,
         said if worst.output else "".join(worst.findings[:1]),
         worst.case,
-        max((c.nmse for c in found), key=_number),
+        max((c.nmse for c in comparisons), key=_number),
         min(hits, key=lambda v: -_number(-v), default=None),
-        max((c.worst for c in found), key=_number),
+        max((c.worst for c in comparisons), key=_number),
     )
 
 

@@ -201,7 +201,7 @@ def _at_workloads(
     if path not in known.sides.head or not known.sides.head[path].is_file:
         return PointFinding(NO, "there are no workloads")
     read = read_json_lines(known.root, path)
-    asked = {found for _, line in read.lines if (found := _identity(line))}
+    asked = {identity for _, line in read.lines if (identity := _identity(line))}
     if not asked or len(asked) < read.count:
         return PointFinding(NO, "they can't all be told apart: see the problems")
     mine = [(run, known.counts(run, new.name)) for run in known.after]
@@ -253,11 +253,11 @@ def _baseline(
 def _traces(
     change: Change, new: LoadedDefinition, known: ReviewContext
 ) -> PointFinding:
-    found = known.sides.files_of(change.key, "traces")
-    if not found:
+    paths = known.sides.files_of(change.key, "traces")
+    if not paths:
         return _absent(known, "traces", f"traces/*/{new.op_type}/{new.name}.jsonl")
     statuses: Counter[str] = Counter()
-    for path in found:
+    for path in paths:
         for _, line in read_json_lines(known.root, path).lines:
             evaluation = line.get("evaluation") if isinstance(line, dict) else None
             said = evaluation.get("status") if isinstance(evaluation, dict) else None
@@ -304,22 +304,22 @@ def _recording(
 def _audit(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
     if known.audits_after is None:
         return PointFinding(UNKNOWN, f"{ABSENT}: no audit is on record")
-    found = known.audits_after.get(new.name)
-    if found is None:
+    audit = known.audits_after.get(new.name)
+    if audit is None:
         return PointFinding(
             UNKNOWN, f"{ABSENT}: trace-dataset audit was never run on it"
         )
-    if found.sha256 != basis_of(new):
-        seen = f"{STALE}: the audit of {found.date} is of another text"
+    if audit.sha256 != basis_of(new):
+        seen = f"{STALE}: the audit of {audit.date} is of another text"
         return PointFinding(UNKNOWN, seen)
-    seen = f"{KNOWN}: {found.share} caught, {found.date}"
-    if found.survived:
-        survivors = plural(found.survived, "survivor")
-        seen += f"; {survivors}: {one_line(found.named(3))}"
+    seen = f"{KNOWN}: {audit.share} caught, {audit.date}"
+    if audit.survived:
+        survivors = plural(audit.survived, "survivor")
+        seen += f"; {survivors}: {one_line(audit.named(3))}"
     before = (known.audits_before or {}).get(new.name)
-    if before != found and not known.trust_evidence:
+    if before != audit and not known.trust_evidence:
         return PointFinding(UNKNOWN, f"{CLAIMED}{seen}")
-    return PointFinding(UNKNOWN if found.survived else YES, seen)
+    return PointFinding(UNKNOWN if audit.survived else YES, seen)
 
 
 def _provenance(
@@ -338,7 +338,7 @@ def _provenance(
     if change.workloads is not None:
         facts.append(plural(change.workloads.head, "workload"))
     needed = {"model": models, "GPU and versions": runs}
-    missing = [what for what, found in needed.items() if not found]
+    missing = [what for what, is_there in needed.items() if not is_there]
     seen = one_line(", ".join(facts))
     if missing:
         seen = f"not said: {', '.join(missing)}" + (f"; {seen}" if seen else "")

@@ -180,17 +180,17 @@ def _renamed(path: str, old: Key, new: Key) -> str:
 
 def _entries(runs: Sequence[Run]) -> dict[_About, str]:
     """Return each entry of evidence by what it is about → its verdict."""
-    found: dict[_About, str] = {}
+    texts: dict[_About, str] = {}
     for run in runs:
         for name, entry in run.definitions.items():
             about = (run.key, name, entry.sha256)
             for source, verdict in entry.sources.items():
                 key: _About = (*about, source)
-                found[key] = verdict.verdict
+                texts[key] = verdict.verdict
             for test in entry.failed:
                 key = (*about, f"test {test}")
-                found[key] = "FAILED"
-    return found
+                texts[key] = "FAILED"
+    return texts
 
 
 class _Standing:
@@ -298,14 +298,14 @@ def _evidence_file(sources: Sources, about: _About) -> str:
 
 def _texts(sources: Sources, names: Collection[str]) -> set[str]:
     """Return the hashes of what runs of the head's definitions depend on, of some names."""
-    found = set()
+    texts = set()
     for path in sources.sides.head:
         owner = owner_of(path)
         if owner is not None and owner[1] == "definition" and owner[0][1] in names:
             data = sources.read(path, _MAX_BYTES)
             if data is not None:
-                found.add(basis_of_bytes(data, path))
-    return found
+                texts.add(basis_of_bytes(data, path))
+    return texts
 
 
 def _audits(sources: Sources, standing: _Standing) -> Iterator[Problem]:

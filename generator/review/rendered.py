@@ -184,10 +184,10 @@ class _Base:
         """Return path → content of what is rendered of op_types out of the head."""
         has_support = any(p.startswith(SUPPORT) for p in self._sources.sides.head)
         large = {op_type for op_type in chosen if self._has_large(op_type)}
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         for some, sizes in ((chosen - large, SIZES[:2]), (large, SIZES)):
-            found |= self._render(some, sizes, has_support) if some else {}
-        return found
+            files |= self._render(some, sizes, has_support) if some else {}
+        return files
 
     def _has_large(self, op_type: str) -> bool:
         path = f"{TESTS}test_{op_type}.py"

@@ -105,16 +105,16 @@ def compare_problems(
 def _others(sources: Sources, head: ValidationPlan) -> dict[Key, CheckedDefinition]:
     """Return what the definitions beside those that are judged are compared by."""
     oids = [sources.sides.head[file.path].oid for file in sources.unwritten_head]
-    found = {
+    others = {
         (file.op_type, file.name): summarised(checked_definition(data, file.path), file)
         for file, data in zip(sources.unwritten_head, sources.blobs(oids), strict=True)
     }
     lying = (unit for unit in head.units if _of(unit) not in sources.judged)
     for key, file in ((_of(unit), unit.file) for unit in lying):
-        if key not in found:
+        if key not in others:
             read = read_checked(sources.head, file.path, "definition")
-            found[key] = summarised(read, file)
-    return found
+            others[key] = summarised(read, file)
+    return others
 
 
 def _of(unit: DefinitionFiles) -> Key:
@@ -233,10 +233,10 @@ class Review:
 
     def by_treatment(self) -> dict[Treatment, list[str]]:
         """Return the changed paths by their treatment, in the order of a report."""
-        found: dict[Treatment, list[str]] = {t: [] for t in TREATMENTS}
+        by_treatment: dict[Treatment, list[str]] = {t: [] for t in TREATMENTS}
         for path, treatment in self.treatments.items():
-            found[treatment].append(path)
-        return {treatment: paths for treatment, paths in found.items() if paths}
+            by_treatment[treatment].append(path)
+        return {treatment: paths for treatment, paths in by_treatment.items() if paths}
 
 
 def make_review(
@@ -249,8 +249,8 @@ def make_review(
     """
     asked = ReviewRequest() if asked is None else asked
     settings, accepted = read_settings(sources.base), AcceptedRemovals(asked.accepted)
-    sides, found = sources.sides, sources.sorted
-    changes = make_changes(found.definitions, sides, sources.base, sources.head)
+    sides, changed = sources.sides, sources.sorted
+    changes = make_changes(changed.definitions, sides, sources.base, sources.head)
     renamed = {c.old_path: c.path for c in changes if c.kind == "renamed"}
     compared = compare_problems(sources, renamed, jobs)
     tests = check_tests(sources)
@@ -282,7 +282,7 @@ def make_review(
         tests.equal,
         asked.unproven,
     )
-    is_asked = changes or found.evidence
+    is_asked = changes or changed.evidence
     answers = tuple(answer_all(changes, known)) if is_asked else ()
     grounds = [*reasons_of(findings), *_of_problems(compared.new)]
     grounds += [reason for a in answers if (reason := a.reason) is not None]
@@ -294,7 +294,7 @@ def make_review(
         tuple(changes),
         answers,
         compared,
-        found,
+        changed,
         tuple(commands([a for a in answers if a.needs_gpu], sides.head)),
         findings,
         tests.changes,

@@ -53,8 +53,8 @@ def remove(folder: Path) -> None:
         where = waiting.pop()
         with suppress(OSError):
             os.chmod(where, 0o700)
-            with os.scandir(where) as found:
-                entries = list(found)
+            with os.scandir(where) as scanned:
+                entries = list(scanned)
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     os.unlink(entry.path)

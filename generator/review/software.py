@@ -33,5 +33,5 @@ def running(path: str) -> Path:
 
 def op_types_of(paths: Iterable[str]) -> Collection[str] | None:
     """Return the op_types that files of the software are about; None for all."""
-    found = [_OF_AN_OP.match(path) for path in paths]
-    return None if None in found else {match[1] for match in found if match}
+    matches = [_OF_AN_OP.match(path) for path in paths]
+    return None if None in matches else {match[1] for match in matches if match}

@@ -256,13 +256,13 @@ def evaluate_change(
             folder = str((keep_failures / "solutions").resolve())
             asks = replace(asks, keep_failures=folder)
         executor = LocalExecutor(jobs)
-        found = evaluate(solutions, files, sources.head, asks, executor, jobs)
-        by_name = {(v.definition, v.solution): v for v in found}
-        verdicts += found
+        judged = evaluate(solutions, files, sources.head, asks, executor, jobs)
+        by_name = {(v.definition, v.solution): v for v in judged}
+        verdicts += judged
         fresh: Mapping[Key, Time] = {}
         machine = environment(device)
         if device == "cuda":
-            made = trace_files(found, machine, now())
+            made = trace_files(judged, machine, now())
             fresh = times_in((p, d) for p, d in made.items() if p.endswith(".jsonl"))
         held: list[TraceClaim] = []
         noises: dict[int, str] = {}

@@ -145,9 +145,9 @@ def write_sides(
     Head is not written where it is `lying` in a folder. Raises Failure, and what
     `blobs` raises.
     """
-    found = sort_changes(sides.changed)
+    changes = sort_changes(sides.changed)
     base, head = folder / "base", lying or folder / "head"
-    judged = {*found.definitions, *_touched(sides, blobs, folder / "named", lying)}
+    judged = {*changes.definitions, *_touched(sides, blobs, folder / "named", lying)}
     op_types = {op_type for op_type, _ in judged}
     rendered = op_types_to_render(sides)
     # what a backward definition is proven by
@@ -189,7 +189,7 @@ def write_sides(
         elsewhere = {p: tree[p] for p in named if p in tree and p not in shallow}
         write_tree(blobs, elsewhere, side)
     missing = tuple(unwritten[base]), tuple(unwritten[head])
-    return Sources(base, head, revisions, sides, found, judged, blobs, *missing)
+    return Sources(base, head, revisions, sides, changes, judged, blobs, *missing)
 
 
 def _is_plain(path: str, entry: TreeEntry) -> bool:
@@ -250,15 +250,15 @@ def _touched(
 
 def blobs_named(root: Path, path: str) -> set[str]:
     """Return the paths that a workload file names; what can't be read names none."""
-    found = set()
+    blobs = set()
     for _, line in read_json_lines(root, path).lines:
         try:
             inputs = line["workload"]["inputs"].values()
-            found |= {
+            blobs |= {
                 str(value["path"]).removeprefix("./")
                 for value in inputs
                 if value.get("type") == "safetensors"
             }
         except (KeyError, TypeError, AttributeError):
             continue
-    return found
+    return blobs

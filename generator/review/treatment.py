@@ -253,12 +253,12 @@ def treatment_of(
     entries = [entry for entry in (old, new) if entry is not None]
     if not all(entry.is_file for entry in entries):
         return LINKS
-    found = _by_path(path)
+    treatment = _by_path(path)
     # a program of the software that could be started all along is no news
-    is_news = old is None or old.mode != "100755" or not found.could
+    is_news = old is None or old.mode != "100755" or not treatment.could
     if new is not None and new.mode == "100755" and is_news:
         return EXECUTABLE
-    return found
+    return treatment
 
 
 def in_software(treatment: Treatment, path: str) -> Treatment:
@@ -296,9 +296,9 @@ def _by_path(path: str) -> Treatment:
         return SETTINGS_FILE
     if _SOFTWARE.fullmatch(path):
         return SOFTWARE
-    for pattern, found in _CODE:
+    for pattern, treatment in _CODE:
         if re.fullmatch(pattern, path, re.IGNORECASE):
-            return found
+            return treatment
     if kind is PathClass.UNKNOWN and _DOCUMENT.fullmatch(path) and _is_portable(path):
         return DOCUMENTS
     return OTHER if kind is PathClass.RUNS else UNKNOWN

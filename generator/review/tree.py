@@ -50,10 +50,10 @@ def refused(tree: Tree) -> tuple[str, ...]:
     And those that are deeper than what makes and removes folders one in the other can go.
     """
     links = {path for path, entry in tree.items() if not entry.is_file}
-    found = {p for p in tree if _ODD.search(p) or p.count("/") > _DEEPEST}
+    paths = {p for p in tree if _ODD.search(p) or p.count("/") > _DEEPEST}
     if links:
-        found |= {path for path in tree if not links.isdisjoint(_folders(path))}
-    return tuple(sorted(found))
+        paths |= {path for path in tree if not links.isdisjoint(_folders(path))}
+    return tuple(sorted(paths))
 
 
 def _folders(path: str) -> Iterator[str]:

@@ -94,7 +94,7 @@ def _reasons(value: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     entries = value.get("accepted")
     if value.keys() != {"accepted"} or not isinstance(entries, list):
         raise _Unusable("The file has tables [[accepted]], and nothing else.")
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     for number, entry in enumerate(entries, 1):
         where = f"Entry {number}"
         if not isinstance(entry, dict) or entry.keys() != {
@@ -114,7 +114,7 @@ def _reasons(value: Mapping[str, Any]) -> dict[tuple[str, str], str]:
         if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
             raise _Unusable(f"{where}: definitions is an array of names.")
         for name in names:
-            if (rule, name) in found:
+            if (rule, name) in reasons:
                 raise _Unusable(f"{where}: {one_line(name, 100)} is accepted twice.")
-            found[rule, name] = reason
-    return found
+            reasons[rule, name] = reason
+    return reasons

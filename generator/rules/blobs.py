@@ -96,11 +96,11 @@ def check_blobs(
             rule, what = defect
             yield rule.at(f"In the blob {shown} {what}", *where)
         elif shape is not None and definition and _wanted(definition.constraints, name):
-            found = opened.integers(key)
-            if found is None:
+            numbers = opened.integers(key)
+            if numbers is None:
                 message = f"The values of {quote(name)} are not looked at."
                 yield BLOB_UNREAD.at(message, *where)
-            values[name] = TensorValue(shape, found)
+            values[name] = TensorValue(shape, numbers)
 
 
 def _defect(

@@ -76,15 +76,15 @@ def resolve_constants(
         n for n in spec.variant_constants if any(_from_name(definition, spec, n))
     )
     for name, convention in {**dict.fromkeys(variant), **spec.constants}.items():
-        found = [*_from_name(definition, spec, name)][:1]
-        found = found or [*_from_models(definition, name)]
-        if len({value for value, _ in found}) > 1:
-            values = ", ".join(f"{value!r} ({source})" for value, source in found)
+        sources = [*_from_name(definition, spec, name)][:1]
+        sources = sources or [*_from_models(definition, name)]
+        if len({value for value, _ in sources}) > 1:
+            values = ", ".join(f"{value!r} ({source})" for value, source in sources)
             message = f"The models that the tags name disagree on {name}: {values}."
             problems.append(CONSTANT_MODELS_DISAGREE.at(message, "tags"))
         written, line = _read(definition.reference, name) or (None, None)
-        if found:
-            constant = Constant(name, *found[0])
+        if sources:
+            constant = Constant(name, *sources[0])
         elif convention is not None:
             constant = Constant(name, convention, f"the convention of {spec.op_type}")
         elif written is None:
@@ -139,8 +139,8 @@ def _from_models(definition: LoadedDefinition, name: str) -> Iterator[tuple[Any,
 
 def read_constant(reference: str, name: str) -> Any:
     """Return the value a reference's source gives a constant, None where unreadable."""
-    found = _read(reference, name)
-    return None if found is None else found[0]
+    constants = _read(reference, name)
+    return None if constants is None else constants[0]
 
 
 def _read(reference: str, name: str) -> tuple[float, int] | None:

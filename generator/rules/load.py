@@ -88,8 +88,8 @@ def load_file(root: Path, file: DatasetFile) -> LoadedFile:
     if not read.ok:
         return None, problems
     definition = build_definition(read.value, file.path, read.sha256)
-    found = (p for rule in RULES_OF_A_DEFINITION for p in rule(definition))
-    return definition, problems + list(limited(found, file.path))
+    broken = (p for rule in RULES_OF_A_DEFINITION for p in rule(definition))
+    return definition, problems + list(limited(broken, file.path))
 
 
 def repeated_names(

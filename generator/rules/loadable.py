@@ -44,14 +44,14 @@ def check_definition(definition: LoadedDefinition) -> Iterator[Problem]:
 
 def check_solution(value: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what flashinfer-bench refuses of a solution that fits the schema."""
-    for found in check(value, "loadable-solution", ""):
-        yield LOADER_SOLUTION.problem("", found.message, pointer=found.pointer)
+    for problem in check(value, "loadable-solution", ""):
+        yield LOADER_SOLUTION.problem("", problem.message, pointer=problem.pointer)
 
 
 def check_trace(line: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what flashinfer-bench refuses of a trace that fits the schema."""
-    for found in check(line, "loadable-trace", ""):
-        yield LOADER_TRACE.problem("", found.message, pointer=found.pointer)
+    for problem in check(line, "loadable-trace", ""):
+        yield LOADER_TRACE.problem("", problem.message, pointer=problem.pointer)
 
 
 def check_solution_names(paths: Iterable[str]) -> Iterator[Problem]:

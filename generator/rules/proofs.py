@@ -103,8 +103,8 @@ def _wrong(text: str, definition: LoadedDefinition) -> str:
         return (
             f"its `run` takes {some(arguments, 9)}, not {some([*definition.inputs], 9)}"
         )
-    for found in screen(text):
-        return f"line {found.line}: {found.what}: {found.text} ({found.why})"
+    for finding in screen(text):
+        return f"line {finding.line}: {finding.what}: {finding.text} ({finding.why})"
     if _tree(text) == _tree(definition.reference):
         return "it is the reference itself, which proves nothing about it"
     return ""

@@ -106,16 +106,16 @@ def _bound_names(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _no_plain_run(tree: ast.Module, found: ast.stmt | None) -> Problem:
-    if found is not None:
+def _no_plain_run(tree: ast.Module, statement: ast.stmt | None) -> Problem:
+    if statement is not None:
         kind = {
             ast.AsyncFunctionDef: "an async function",
             ast.ClassDef: "a class",
             ast.Import: "imported",
             ast.ImportFrom: "imported",
-        }.get(type(found), "assigned")
+        }.get(type(statement), "assigned")
         message = f"`run` is {kind}, but it must be a plain function."
-        return REFERENCE_RUN_KIND.at(message, "reference", line=found.lineno)
+        return REFERENCE_RUN_KIND.at(message, "reference", line=statement.lineno)
     message = "The reference has no top-level function `run`."
     functions = {n.name: n for n in all_nodes(tree) if isinstance(n, ast.FunctionDef)}
     if "run" in functions:

@@ -128,5 +128,5 @@ def _names(names: list[str]) -> str:
 def calls() -> Mapping[str, Any]:
     """Return public function → beginning of a name → what trace_apply passes and takes."""
     file = Path(__file__).parent / "data" / "flashinfer_calls.json"
-    found: Mapping[str, Any] = json.loads(file.read_text("utf-8"))["calls"]
-    return found
+    table: Mapping[str, Any] = json.loads(file.read_text("utf-8"))["calls"]
+    return table

@@ -113,8 +113,8 @@ def _routes() -> Mapping[str, Any]:
 @cache
 def _functions() -> Mapping[str, list[str]]:
     """Return the beginning of a name → the functions whose calls ask for such names."""
-    found: dict[str, list[str]] = {}
+    functions: dict[str, list[str]] = {}
     for api, templates in _routes().items():
         for beginning, _ in templates:
-            found.setdefault(beginning, []).append(api)
-    return found
+            functions.setdefault(beginning, []).append(api)
+    return functions

@@ -150,14 +150,14 @@ def screen(source: str) -> tuple[Finding, ...]:
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for name in node.names
     }
-    found = {
+    findings = {
         finding(getattr(node, "lineno", 1), what, why)
         for node in ast.walk(tree)
         if node not in parameters
         for what, why in (*_judge(node), *_formats(node), *_patches(node, imported))
     }
-    found |= {finding(line, what, why) for line, what, why in _modules(tree)}
-    return tuple(sorted(found)[:_MOST])
+    findings |= {finding(line, what, why) for line, what, why in _modules(tree)}
+    return tuple(sorted(findings)[:_MOST])
 
 
 def _parameters(tree: ast.Module) -> Iterator[ast.Name]:

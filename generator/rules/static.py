@@ -200,8 +200,8 @@ def written_inputs(function: ast.FunctionDef) -> list[str]:
     arguments = function.args
     names = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     known = {argument.arg for argument in names}
-    found = (name for name, _ in _written(function) if name in known)
-    return list(dict.fromkeys(found))
+    writes = (name for name, _ in _written(function) if name in known)
+    return list(dict.fromkeys(writes))
 
 
 # what does not depend on the definition is cached: many share one reference
@@ -215,7 +215,7 @@ def _statements(run: ast.FunctionDef) -> tuple[ast.AST, ...]:
 @lru_cache(maxsize=64)
 def _written(run: ast.FunctionDef) -> tuple[tuple[str, int], ...]:
     """Return (name, line) of the writes to what a function does not bind itself."""
-    found: list[tuple[str | None, int]] = []
+    writes: list[tuple[str | None, int]] = []
     bound = set()
     augmented = set()
     for node in own_nodes(run):
@@ -223,16 +223,16 @@ def _written(run: ast.FunctionDef) -> tuple[tuple[str, int], ...]:
             case ast.Name(name, ast.Store()) if id(node) not in augmented:
                 bound.add(name)
             case ast.Subscript(ctx=ast.Store()):
-                found.append((_base(node, ast.Subscript), node.lineno))
+                writes.append((_base(node, ast.Subscript), node.lineno))
             case ast.AugAssign(target):
                 # comes before its target, which binds nothing new
                 augmented.add(id(target))
                 if isinstance(target, ast.Name):
-                    found.append((target.id, node.lineno))
+                    writes.append((target.id, node.lineno))
             case ast.Call(ast.Attribute(value, method)):
                 if method.endswith("_") and not method.endswith("__"):
-                    found.append((_base(value, ast.Subscript), node.lineno))
-    return tuple((n, line) for n, line in found if n is not None and n not in bound)
+                    writes.append((_base(value, ast.Subscript), node.lineno))
+    return tuple((n, line) for n, line in writes if n is not None and n not in bound)
 
 
 def _base(node: ast.AST, *kinds: type[ast.Subscript | ast.Attribute]) -> str | None:
@@ -255,7 +255,7 @@ def _global_state(tree: ast.Module) -> tuple[Problem, ...]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    found = []
+    problems = []
     for node in all_nodes(tree):
         what = None
         match node:
@@ -277,8 +277,8 @@ def _global_state(tree: ast.Module) -> tuple[Problem, ...]:
         if what is not None:
             line = getattr(node, "lineno", 1)
             message = f"The reference {what}."
-            found.append(REFERENCE_GLOBAL.at(message, "reference", line=line))
-    return tuple(found)
+            problems.append(REFERENCE_GLOBAL.at(message, "reference", line=line))
+    return tuple(problems)
 
 
 def undefined_names(source: str) -> dict[str, int]:
@@ -313,13 +313,13 @@ def _names(source: str) -> tuple[set[str], dict[str, int]]:
         return bound, {}
     accesses = [list(_accesses(code)) for code in codes]
     bound |= {n for of in accesses for how, n, _ in of if how == "STORE_GLOBAL"}
-    found: dict[str, int] = {}
+    undefined: dict[str, int] = {}
     for of in accesses:
         own = {name for how, name, _ in of if how == "STORE_NAME"}
         for how, name, line in of:
             if how in _READS and name in read - bound - own:
-                found[name] = min(line, found.get(name, line))
-    return bound, dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+                undefined[name] = min(line, undefined.get(name, line))
+    return bound, dict(sorted(undefined.items(), key=lambda item: (item[1], item[0])))
 
 
 def _locals(code: CodeType) -> set[str]:

@@ -53,29 +53,29 @@ def _missing(source: str) -> tuple[tuple[str, str, int], ...]:
     asked = {n.value for n in nodes if isinstance(n, ast.Constant)}
     aliases = _aliases(nodes)
     modules = _known()[1]
-    found: dict[tuple[str, str], int] = {}
+    missing: dict[tuple[str, str], int] = {}
     for module, name, line in _reads(nodes, aliases):
         if module in modules and name not in modules[module] | asked:
-            found.setdefault((module, name), line)
-    return tuple((module, name, line) for (module, name), line in found.items())
+            missing.setdefault((module, name), line)
+    return tuple((module, name, line) for (module, name), line in missing.items())
 
 
 def _aliases(nodes: Sequence[ast.AST]) -> Mapping[str, str]:
     """Return name → module of torch that imports alone bind to it."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root = alias.name.partition(".")[0]
                 if root == "torch":
                     whole = alias.name if alias.asname else root
-                    found[alias.asname or root] = whole
+                    paths[alias.asname or root] = whole
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                paths[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     bound = {n.id for n in nodes if isinstance(n, ast.Name) and _is_bound(n)}
     bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
-    return {name: path for name, path in found.items() if name not in bound}
+    return {name: path for name, path in paths.items() if name not in bound}
 
 
 def _is_bound(node: ast.Name) -> bool:

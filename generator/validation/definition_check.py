@@ -151,8 +151,8 @@ def _of_solutions(
         yield from read.problems
         if read.ok and not read.problems:
             authors.setdefault(read.value["name"], read.value["author"])
-            found = check_solution(read.value, path, definition, names)
-            yield from limited((*found, *loadable.check_solution(read.value)), path)
+            broken = check_solution(read.value, path, definition, names)
+            yield from limited((*broken, *loadable.check_solution(read.value)), path)
 
 
 def _of_traces(root: Path, path: str, known: TraceTargets) -> Iterator[Problem]:

@@ -49,12 +49,14 @@ class Audits:
         """Yield the Problems that a definition's audit shows."""
         if self._known is None:
             return
-        found = self._known.get(summary.name)
-        if found is None:
+        audited = self._known.get(summary.name)
+        if audited is None:
             yield AUDIT_MISSING.at("No audit of it is recorded.")
-        elif found.sha256 != summary.basis:
-            message = f"The audit of {found.date} is of another text of it."
+        elif audited.sha256 != summary.basis:
+            message = f"The audit of {audited.date} is of another text of it."
             yield AUDIT_STALE.at(message)
-        elif found.survived:
-            message = f"{plural(found.survived, 'planted defect')} of {found.defects} "
-            yield AUDIT_SURVIVORS.at(f"{message}survived: {found.named(_NAMED)}.")
+        elif audited.survived:
+            message = (
+                f"{plural(audited.survived, 'planted defect')} of {audited.defects} "
+            )
+            yield AUDIT_SURVIVORS.at(f"{message}survived: {audited.named(_NAMED)}.")

@@ -81,14 +81,14 @@ def make_plan(
     """
     # before the work: a distribution whose rules are broken ends it
     other_rules()
-    found = _with(discover_definitions(root), elsewhere)
-    if not found.op_types:
-        return ValidationPlan(root, (), found, found.problems, whole=True)
-    files = select(found, op_types, names)
-    whole = len(files) == len(found.files)
+    discovered = _with(discover_definitions(root), elsewhere)
+    if not discovered.op_types:
+        return ValidationPlan(root, (), discovered, discovered.problems, whole=True)
+    files = select(discovered, op_types, names)
+    whole = len(files) == len(discovered.files)
     asked = (op_types, names) if not whole else ((), ())
-    problems = problems_of_paths(found, *asked)
-    known = {(file.op_type, file.name) for file in found.files}
+    problems = problems_of_paths(discovered, *asked)
+    known = {(file.op_type, file.name) for file in discovered.files}
     artifacts = discover_artifacts(root, known)
     problems += artifacts.problems if whole else []
     units = []
@@ -98,17 +98,17 @@ def make_plan(
         solutions = tuple(artifacts.solutions.get(key, ()))
         traces = tuple(artifacts.traces.get(key, ()))
         units.append(DefinitionFiles(file, workloads, solutions, traces))
-    return ValidationPlan(root, tuple(units), found, tuple(problems), whole)
+    return ValidationPlan(root, tuple(units), discovered, tuple(problems), whole)
 
 
-def _with(found: Discovered, elsewhere: Sequence[DatasetFile]) -> Discovered:
+def _with(discovered: Discovered, elsewhere: Sequence[DatasetFile]) -> Discovered:
     """Return what was discovered, with definitions that lie elsewhere."""
     if not elsewhere:
-        return found
+        return discovered
     return Discovered(
-        tuple(sorted({*found.files, *elsewhere})),
-        tuple(sorted({*found.op_types, *(file.op_type for file in elsewhere)})),
-        tuple(p for p in found.problems if p.rule not in NOTHING_THERE),
+        tuple(sorted({*discovered.files, *elsewhere})),
+        tuple(sorted({*discovered.op_types, *(file.op_type for file in elsewhere)})),
+        tuple(p for p in discovered.problems if p.rule not in NOTHING_THERE),
     )
 
 
@@ -134,10 +134,10 @@ def run_plan(
     of_others = accepted is not None
     if accepted is None:
         accepted = read_accepted(plan.root)
-    found = _judged(_found(plan, counts, checked), accepted)
+    problems = _judged(_found(plan, counts, checked), accepted)
     if plan.whole and not of_others:
-        found = chain(found, accepted.unused())
-    chosen = found if rules is None else (p for p in found if p.rule in rules)
+        problems = chain(problems, accepted.unused())
+    chosen = problems if rules is None else (p for p in problems if p.rule in rules)
     for problem in _ordered(chosen):
         counts.found[problem.severity] += 1
         yield problem

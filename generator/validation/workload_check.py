@@ -47,8 +47,8 @@ def check_workload_file(
         read = read_checked_lines(root, path, "workload")
         if read.count or read.problems:
             axes: dict[str, Mapping[str, int]] = {}
-            found = _check_lines(read.lines, file.name, definition, blobs, axes)
-            problems = (*read.problems, *limited(found, path))
+            broken = _check_lines(read.lines, file.name, definition, blobs, axes)
+            problems = (*read.problems, *limited(broken, path))
             return WorkloadFile(problems, axes, read.count)
     message = f"The definition has no workloads/{file.op_type}/{file.name}.jsonl, or "
     missing = WORKLOAD_MISSING.problem(file.path, f"{message}an empty one.")

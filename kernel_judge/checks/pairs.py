@@ -134,9 +134,9 @@ def judge(subject: Subject, trial: Trial, pair: Pair) -> Comparison:
         wider = subject.tolerance(pair.output, pair.other, case)
         tolerance = looser(tolerance, wider)
     if trial.brief:
-        found = mismatch(pair.actual, pair.expected, tolerance)
-        if found:
-            return Comparison(FAILED, (found,), tolerance)
+        problem = mismatch(pair.actual, pair.expected, tolerance)
+        if problem:
+            return Comparison(FAILED, (problem,), tolerance)
     result = compare(
         pair.actual, pair.expected, tolerance, same_dtype=pair.source != ORACLE
     )
@@ -152,10 +152,10 @@ def compared(subject: Subject, trial: Trial, pair: Pair) -> Compared:
     if pair.other is not None:
         source = f"{source}{PAIR}{pair.other}"
     verdict = judge(subject, trial, pair)
-    found = recorded(subject, trial, pair.output, source, verdict, **pair.about)
+    comparison = recorded(subject, trial, pair.output, source, verdict, **pair.about)
     if verdict.passed:
-        return found
-    return replace(found, values=(pair.actual, pair.expected))
+        return comparison
+    return replace(comparison, values=(pair.actual, pair.expected))
 
 
 def recorded(

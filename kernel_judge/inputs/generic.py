@@ -115,12 +115,12 @@ def _mask(shape: Sequence[int], draws: Stream) -> torch.Tensor:
 
 def _ends(definition: Definition) -> dict[str, str]:
     """Return indptr → axis, of constraints such as `total == indptr[-1].item()`."""
-    found = {}
+    ends = {}
     for constraint in definition.interface.constraints:
         match = _END.fullmatch(constraint)
         if match is not None:
-            found[match["name"] or match["name2"]] = match["axis"] or match["axis2"]
-    return found
+            ends[match["name"] or match["name2"]] = match["axis"] or match["axis2"]
+    return ends
 
 
 def _end(definition: Definition, name: str, axes: Mapping[str, int]) -> int | None:

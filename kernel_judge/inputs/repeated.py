@@ -42,10 +42,10 @@ def rows_past_limits(axis: str, width: int) -> list[Case]:
 
     A row is a token, or a head of one.
     """
-    found = [past_limits(axis, 8_219)]
+    limits = [past_limits(axis, 8_219)]
     if width <= 512:
-        found.append(replace(past_limits(axis, 262_171), name="far-past-limits"))
-    return found
+        limits.append(replace(past_limits(axis, 262_171), name="far-past-limits"))
+    return limits
 
 
 def repeated_inputs(

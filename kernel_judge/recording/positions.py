@@ -79,10 +79,10 @@ def _spread(
 
 def _tails(shape: Sequence[int], stream: Stream) -> list[list[torch.Tensor]]:
     """Return more indices along each axis: some at the last index of each one."""
-    found: list[list[torch.Tensor]] = [[] for _ in shape]
+    tails: list[list[torch.Tensor]] = [[] for _ in shape]
     for tail in range(len(shape)):
         for axis, length in enumerate(shape):
             drawn = stream.integers(0, length, TAIL)
             last = [length - 1] * TAIL
-            found[axis].append(torch.tensor(last if axis == tail else drawn))
-    return found
+            tails[axis].append(torch.tensor(last if axis == tail else drawn))
+    return tails

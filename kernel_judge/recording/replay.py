@@ -42,17 +42,17 @@ def kept_positions(
     if expected is None:
         return torch.arange(entry["elements"])
     itemsize = getattr(torch, entry["dtype"]).itemsize
-    found = positions.stored_positions(
+    stored = positions.stored_positions(
         tuple(entry["shape"]), itemsize, definition, case, output
     )
-    if found is None:
+    if stored is None:
         raise Defect(f"{output!r}: the recording has a part, all is expected")
-    if positions.digest(found) != expected:
+    if positions.digest(stored) != expected:
         raise Defect(
             f"{output!r}: the recording is of other positions than are chosen now: "
             f"{command(definition)}"
         )
-    return found
+    return stored
 
 
 def staleness(subject: Subject, body: Mapping[str, Any], trial: Trial) -> str | None:

@@ -27,7 +27,7 @@ _PREFACE = (
 
 
 def certificate(
-    found: Sequence[Certified],
+    certified: Sequence[Certified],
     *,
     is_page: bool = False,
     hopper: Mapping[HopperKernel, set[str]] | None = None,
@@ -37,7 +37,7 @@ def certificate(
     With `hopper`, the kernels that one Hopper GPU can call and their definitions, a section has
     what is on record of none of these.
     """
-    ordered = sorted(found, key=lambda one: (one.op_type, one.definition))
+    ordered = sorted(certified, key=lambda one: (one.op_type, one.definition))
     kernels = [
         (one, name, value["conditions"])
         for one in ordered
@@ -78,7 +78,7 @@ def certificate(
         for (provider, name, verdict, reason), count in sorted(reasons.items())
     ]
     columns = ("definition", "kernel", *names)
-    errors = [one for one in found if one.error]
+    errors = [one for one in certified if one.error]
     sections = [
         Section("Summary", [summary]),
         Section("Kernels", [Table(rows, columns, words=columns[:2], keys=2)]),
@@ -91,7 +91,7 @@ def certificate(
         failed = [Row((Quoted(e.definition), Quoted(e.error))) for e in errors]
         sections.append(Section("Not asked", [Table(failed, ("definition", "why"))]))
     if hopper is not None:
-        absent = missing(hopper, found)
+        absent = missing(hopper, certified)
         count = f"{len(hopper) - len(absent)} of {plural(len(hopper), 'kernel')}"
         share = f"{100.0 * (1.0 - len(absent) / max(len(hopper), 1)):.1f} %"
         rows = [
@@ -104,7 +104,7 @@ def certificate(
         )
         table = Table(rows, ("op_type", "kernel", "function"))
         sections.append(Section("Of Hopper", [table], text))
-    said = f"{plural(len(kernels), 'kernel')} of {plural(len(found), 'definition')}"
+    said = f"{plural(len(kernels), 'kernel')} of {plural(len(certified), 'definition')}"
     status = Status.FAILED if errors else Status.PASSED
     return Report(
         title="Conditions of production kernels",

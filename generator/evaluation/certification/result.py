@@ -88,7 +88,7 @@ def current(dataset: Path) -> list[Certified]:
     return [one for one in kept(dataset).values() if _is_current(dataset, one)]
 
 
-def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
+def record(dataset: Path, certified: Sequence[Certified]) -> list[str]:
     """Add results to the dataset's record; return the definitions that were recorded.
 
     Nothing is kept of a kernel of which all was skipped. Kernels that were not asked stay, as long as the definition is the same, and of one
@@ -97,7 +97,7 @@ def record(dataset: Path, found: Sequence[Certified]) -> list[str]:
     with locked(dataset):
         values = kept(dataset)
         names = []
-        for one in found:
+        for one in certified:
             asked = {n: k for n, k in one.kernels.items() if _is_asked(k)}
             if one.error or not asked or not _is_current(dataset, one):
                 continue

@@ -54,7 +54,7 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if task["gpus"]:
         bind(free_gpu(task["gpus"]))
     device = torch.device(task["device"])
-    found: dict[str, Any] = {}
+    kernels: dict[str, Any] = {}
     alone = len(set(task["gpus"])) == len(task["gpus"])
     for provider, backend in callable_kernels(
         subject_of(definition), task["providers"], device
@@ -69,23 +69,23 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         try:
             session = opened()
         except Refused as refused:
-            found[kernel] = _all(task["conditions"], refused.reason)
+            kernels[kernel] = _all(task["conditions"], refused.reason)
             continue
         about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
         judges = partial(KernelJudge, lacks=backend.lacks, kernel=kernel)
         asking = Asking(session, *about, judges=judges, has_gpu_alone=alone)
         checks = asked.subject.kernels[provider].check_inputs
-        found[kernel] = _conditions(asking, checks, task["conditions"])
+        kernels[kernel] = _conditions(asking, checks, task["conditions"])
         for tool in task["sanitizers"]:
             link.at(f"{kernel}, {tool}", within=3600.0)
             watched = sanitized(asking, tool, how, plain(_WATCHED))
-            found[kernel]["conditions"][tool] = watched.as_dict()
-        found[kernel]["versions"] = {
+            kernels[kernel]["conditions"][tool] = watched.as_dict()
+        kernels[kernel]["versions"] = {
             "torch": str(torch.__version__),
             provider: version(provider),
         }
     gpu = torch.cuda.get_device_name(0) if task["device"] == "cuda" else ""
-    return {"kernels": found, "gpu": gpu}
+    return {"kernels": kernels, "gpu": gpu}
 
 
 def callable_kernels(
@@ -108,8 +108,10 @@ def _conditions(
     try:
         with closing(_Sessions(asking)):
             asking.asked = _taken(_checked(asking.asked, checks), asking)
-            found = {name: _without_place(ask(asking, name)) for name in names}
-            return {"conditions": {name: one.as_dict() for name, one in found.items()}}
+            conditions = {name: _without_place(ask(asking, name)) for name in names}
+            return {
+                "conditions": {name: one.as_dict() for name, one in conditions.items()}
+            }
     except ConditionSkipped as skipped:
         return _all(names, str(skipped))
     except Refused as refused:

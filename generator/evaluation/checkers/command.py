@@ -53,12 +53,12 @@ def _written(
     """Write a question; return the defects that it has: those that answer at all."""
     given = asked.inputs
     outputs = list(asked.subject.interface.output_specs)
-    found: list[str] = []
+    lines: list[str] = []
     for name, run in defects.items():
         # any checker sees one that raises
         with suppress(Exception):
-            _save(folder / f"{len(found)}.safetensors", outputs, called(run, given))
-            found.append(name)
+            _save(folder / f"{len(lines)}.safetensors", outputs, called(run, given))
+            lines.append(name)
     _save(folder / "expected.safetensors", outputs, called(planted.run, given))
     _save(folder / "inputs.safetensors", list(given), list(given.values()))
     question = {
@@ -69,10 +69,10 @@ def _written(
             n: v for n, v in given.items() if isinstance(v, (bool, int, float))
         },
         "outputs": outputs,
-        "defects": found,
+        "defects": lines,
     }
     (folder / "question.json").write_text(json.dumps(question), "utf-8")
-    return found
+    return lines
 
 
 def _save(path: Path, names: Sequence[str], values: Sequence[Any]) -> None:

@@ -72,12 +72,12 @@ def not_finite(
     given = [v.to(device) if isinstance(v, torch.Tensor) else v for v in drawn.values()]
     seed(_SEED)
     outputs = as_tuple(load_run(definition.reference)(*given))
-    found = {}
+    places = {}
     for name, value in zip(definition.outputs, outputs, strict=False):
         if isinstance(value, torch.Tensor) and value.is_floating_point():
             share = float((~value.float().isfinite()).float().sum()) / max(
                 1, value.numel()
             )
             if share:
-                found[name] = share
-    return found
+                places[name] = share
+    return places

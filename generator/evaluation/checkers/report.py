@@ -60,33 +60,33 @@ near 1, a product in float8 with the scales of larger ones.
 
 def family(defect: str) -> str:
     """Return the family of a defect, of which its name tells."""
-    found = (name for pattern, name in _FAMILIES if re.search(pattern, defect))
-    return next(found, _OTHER)
+    families = (name for pattern, name in _FAMILIES if re.search(pattern, defect))
+    return next(families, _OTHER)
 
 
 def checkers_report(
-    found: Sequence[CheckedDefects], *, is_page: bool = False
+    checked: Sequence[CheckedDefects], *, is_page: bool = False
 ) -> Report:
     """Return the report; it failed where nothing could be asked about a definition."""
-    names = list(dict.fromkeys(name for one in found for name in one.checkers))
+    names = list(dict.fromkeys(name for one in checked for name in one.checkers))
     titles = [_shown(name) for name in names]
-    passing = sum(len(j.passes) for one in found for j in one.checkers.values())
+    passing = sum(len(j.passes) for one in checked for j in one.checkers.values())
     asked = sum(
-        len(one.defects) for one in found for j in one.checkers.values() if not j.why
+        len(one.defects) for one in checked for j in one.checkers.values() if not j.why
     )
-    broken = [one for one in found if one.error]
+    broken = [one for one in checked if one.error]
     summary = (
-        f"{plural(len(found), 'definition')}, {plural(len(names), 'checker')}: "
+        f"{plural(len(checked), 'definition')}, {plural(len(names), 'checker')}: "
         f"{passing} of {plural(asked, 'planted defect')} pass"
     )
     definitions = Table(
-        [_definition(one, names) for one in found],
+        [_definition(one, names) for one in checked],
         ("definition", "defects", *titles),
         words=("definition",),
         totals=(
             "all",
-            str(sum(len(one.defects) for one in found)),
-            *_totals(found, names),
+            str(sum(len(one.defects) for one in checked)),
+            *_totals(checked, names),
         ),
     )
     return Report(
@@ -94,7 +94,7 @@ def checkers_report(
         command="trace-dataset audit --checker --json",
         conclusion=Conclusion(Status.FAILED if broken else Status.PASSED, summary),
         payload={
-            "totals": {"definitions": len(found), "asked": asked, "passing": passing},
+            "totals": {"definitions": len(checked), "asked": asked, "passing": passing},
             "definitions": [
                 {
                     "definition": one.definition,
@@ -104,14 +104,14 @@ def checkers_report(
                     "reduced": dict(one.reduced),
                     "checkers": {n: vars(j) for n, j in one.checkers.items()},
                 }
-                for one in found
+                for one in checked
             ],
         },
         sections=[
-            Section("By family of defects", [_families(found, names)]),
+            Section("By family of defects", [_families(checked, names)]),
             Section("By definition", [definitions]),
-            Section("What passes", [Table(_passing(found), keys=2)]),
-            Section("What was not asked", [Table(_left_out(found), keys=2)]),
+            Section("What passes", [Table(_passing(checked), keys=2)]),
+            Section("What was not asked", [Table(_left_out(checked), keys=2)]),
         ],
         preface=_PREFACE if is_page else "",
         is_page=is_page,
@@ -119,9 +119,9 @@ def checkers_report(
     )
 
 
-def _families(found: Sequence[CheckedDefects], names: Sequence[str]) -> Table:
+def _families(checked: Sequence[CheckedDefects], names: Sequence[str]) -> Table:
     asked, passing = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for one in found:
+    for one in checked:
         for name, judged in one.checkers.items():
             if not judged.why:
                 asked.update((name, family(defect)) for defect in one.defects)
@@ -132,15 +132,15 @@ def _families(found: Sequence[CheckedDefects], names: Sequence[str]) -> Table:
         for kind in kinds
         if any(asked[name, kind] for name in names)
     ]
-    totals = ("all", *_totals(found, names))
+    totals = ("all", *_totals(checked, names))
     titles = map(_shown, names)
     return Table([*rows, Row(totals)], ("defects", *titles), words=("defects",))
 
 
-def _totals(found: Sequence[CheckedDefects], names: Sequence[str]) -> list[str]:
+def _totals(checked: Sequence[CheckedDefects], names: Sequence[str]) -> list[str]:
     cells = []
     for name in names:
-        judged = [(one, one.checkers[name]) for one in found if name in one.checkers]
+        judged = [(one, one.checkers[name]) for one in checked if name in one.checkers]
         asked = sum(len(one.defects) for one, answer in judged if not answer.why)
         cells.append(_of(sum(len(answer.passes) for _, answer in judged), asked))
     return cells
@@ -157,28 +157,28 @@ def _definition(one: CheckedDefects, names: Sequence[str]) -> Row:
     return Row((*about, *cells), status, one.error)
 
 
-def _passing(found: Sequence[CheckedDefects]) -> list[Row]:
+def _passing(checked: Sequence[CheckedDefects]) -> list[Row]:
     return [
         Row((Quoted(one.definition), _shown(name), ", ".join(judged.passes)))
-        for one in found
+        for one in checked
         for name, judged in one.checkers.items()
         if judged.passes
     ]
 
 
-def _left_out(found: Sequence[CheckedDefects]) -> list[Row]:
+def _left_out(checked: Sequence[CheckedDefects]) -> list[Row]:
     rows = [
         Row((Quoted(one.definition), _shown(name), judged.why))
-        for one in found
+        for one in checked
         for name, judged in one.checkers.items()
         if judged.why
     ]
     rows += [
-        Row((Quoted(one.definition), "all", one.error)) for one in found if one.error
+        Row((Quoted(one.definition), "all", one.error)) for one in checked if one.error
     ]
     return rows + [
         Row((Quoted(one.definition), "all", f"asked with {_lengths(one)}"))
-        for one in found
+        for one in checked
         if one.reduced
     ]
 

@@ -48,10 +48,10 @@ class CheckedDefects:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> CheckedDefects:
         """Return the result of JSON values. Raises KeyError, TypeError."""
-        found = {
+        checkers = {
             name: PosedRounds(**rounds) for name, rounds in value["checkers"].items()
         }
-        return cls(**{**value, "checkers": found})
+        return cls(**{**value, "checkers": checkers})
 
 
 def checkers_task(
@@ -89,10 +89,10 @@ def known(dataset: Path) -> list[CheckedDefects]:
     """Return what is kept; of a definition that is another by now only that it is."""
     values = kept(dataset)
     return [
-        found
-        if _basis(dataset, found.path) == values[found.definition]["sha256"]
-        else CheckedDefects(found.definition, found.op_type, found.path, error=_STALE)
-        for found in results(list(values.values()))
+        one
+        if _basis(dataset, one.path) == values[one.definition]["sha256"]
+        else CheckedDefects(one.definition, one.op_type, one.path, error=_STALE)
+        for one in results(list(values.values()))
     ]
 
 
@@ -109,11 +109,11 @@ def results(values: Sequence[Mapping[str, Any]]) -> list[CheckedDefects]:
     ]
 
 
-def record(dataset: Path, found: Sequence[CheckedDefects]) -> None:
+def record(dataset: Path, checked: Sequence[CheckedDefects]) -> None:
     """Add results to the dataset's record; checkers that were not asked stay."""
     with locked(dataset):
         values = kept(dataset)
-        for one in found:
+        for one in checked:
             if one.error:
                 continue
             sha256 = _basis(dataset, one.path)

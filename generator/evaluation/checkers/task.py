@@ -29,14 +29,14 @@ def check(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     torch.set_num_threads(1)
     planted = Planted.of(definition, workloads_of(root, file), root)
-    found = {}
+    checkers_rounds = {}
     for name in task["checkers"]:
         link.at(f"asking {name}", within=_WITHIN)
         known = CHECKERS.get(name)
         answer = judged(planted, known) if known else command.judged(planted, name)
-        found[name] = asdict(answer)
+        checkers_rounds[name] = asdict(answer)
     return {
         "defects": [defect.name for defect in planted.defects],
         "reduced": dict(planted.axes),
-        "checkers": found,
+        "checkers": checkers_rounds,
     }

@@ -111,13 +111,13 @@ class Callee:
         """Return where the outputs lie, after those were copied that lie elsewhere."""
         is_many = isinstance(returned, (tuple, list))
         values = list(returned) if is_many else [returned]
-        found = []
+        answers = []
         for number, value in enumerate(values):
             place = places[number] if number < len(places) else None
-            found.append(self._described(value, place, declared))
-        key = tuple(found)
+            answers.append(self._described(value, place, declared))
+        key = tuple(answers)
         if key not in self._known:
-            text = _DUMPS({"outputs": [dict(one) for one in found]})
+            text = _DUMPS({"outputs": [dict(one) for one in answers]})
             self._known[key] = text.encode()
         return self._known[key]
 
@@ -129,7 +129,7 @@ class Callee:
                 return (("value", value),)
             return (("type", _name(type(value))),)
         is_strided = value.layout == torch.strided
-        found: list[tuple[str, Any]] = [
+        described: list[tuple[str, Any]] = [
             ("dtype", str(value.dtype).removeprefix("torch.")),
             ("shape", tuple(value.shape)),
             ("device", value.device.type),
@@ -137,22 +137,22 @@ class Callee:
             ("type", _name(type(value))),
         ]
         if not is_strided or value.device.type != self._memory.bytes.device.type:
-            return tuple(found)
+            return tuple(described)
         begin = self._memory.address
         address = value.untyped_storage().data_ptr()
-        found.append(("aliases", begin <= address < begin + self._memory.size))
+        described.append(("aliases", begin <= address < begin + self._memory.size))
         arena = self._arena
         if arena is not None and value.is_contiguous():
             at = value.data_ptr() - arena.address
             if at >= 0 and at + value.numel() * value.element_size() <= arena.size:
-                return (*found, ("arena", at))
+                return (*described, ("arena", at))
         if (
             isinstance(place, _TENSOR)
             and place.shape == value.shape
             and place.dtype == value.dtype
         ):
             _COPY(place, value)
-        return tuple(found)
+        return tuple(described)
 
 
 class _Pool:

@@ -54,7 +54,7 @@ class FreshInputs:
     def next(self) -> dict[str, Any]:
         """Return the values of a call."""
         whole = self._draws[self._draw.randrange(len(self._draws))]
-        found = {**whole, **self._in_another_order(whole)}
+        values = {**whole, **self._in_another_order(whole)}
         first, second = self._draws[:2]
         for name in self._mixed:
             a, b = _words(first[name]), _words(second[name])
@@ -62,8 +62,8 @@ class FreshInputs:
                 0, 2, a.shape, generator=self._bits, device=a.device, dtype=torch.uint8
             )
             mixed = torch.where(bits.bool(), a, b)
-            found[name] = mixed.view(first[name].dtype).view(first[name].shape)
-        return found
+            values[name] = mixed.view(first[name].dtype).view(first[name].shape)
+        return values
 
     def _in_another_order(self, whole: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """Return the integers of a draw with their rows in an order by lot."""

@@ -194,9 +194,9 @@ class TimedCalls:
 
     def input(self, number: int) -> torch.Tensor:
         """Return a copy of an input that the last call filled."""
-        found = self._copied(self.layout.inputs[number])
-        assert found is not None
-        return found
+        value = self._copied(self.layout.inputs[number])
+        assert value is not None
+        return value
 
     def changed(self) -> bool:
         """Return whether something was written that is no output: the callee is stopped."""
@@ -262,14 +262,14 @@ def in_arena(
     described = said.get("outputs") if isinstance(said, dict) else None
     if arena is None or not isinstance(described, list):
         return []
-    found = []
+    values = []
     for place, one in zip(layout.outputs, described, strict=False):
         at = one.get("arena") if isinstance(one, dict) else None
         if "at" not in place or not isinstance(at, int) or isinstance(at, bool):
             continue
         if 0 <= at <= arena.size - place["bytes"]:
-            found.append((place, at))
-    return found
+            values.append((place, at))
+    return values
 
 
 def _tensor(flat: torch.Tensor, place: Place) -> torch.Tensor:
@@ -284,8 +284,8 @@ def _words(flat: torch.Tensor, begin: int, end: int) -> torch.Tensor:
 
 def _between(places: Sequence[Place], size: int) -> list[tuple[int, int]]:
     """Return the ranges beside places, in order."""
-    found, begin = [], 0
+    spans, begin = [], 0
     for place in sorted(places, key=lambda place: int(place["at"])):
-        found.append((begin, place["at"]))
+        spans.append((begin, place["at"]))
         begin = place["at"] + place["bytes"]
-    return [(a, b) for a, b in (*found, (begin, size)) if a < b]
+    return [(a, b) for a, b in (*spans, (begin, size)) if a < b]

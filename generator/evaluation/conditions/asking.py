@@ -86,20 +86,20 @@ class Asking:
         Raises Skipped where there is none.
         """
         rounds = [of_case[0] for _, of_case in self.asked.rounds]
-        found = [one for one in rounds if is_small(one, self.device)]
-        if not found:
+        small = [one for one in rounds if is_small(one, self.device)]
+        if not small:
             limit = f"{_MOST_BYTES[self.device.type] >> 20} MiB"
             raise ConditionSkipped(
                 f"each of its cases is empty, or larger than {limit}"
             )
         order = random.Random(f"{self.secret} cases")
-        return order.sample(found, len(found))[:count]
+        return order.sample(small, len(small))[:count]
 
     def small_cases(self, count: int) -> list[Round]:
         """Return those of all cases that have the fewest bytes. Raises Skipped."""
-        found = self.cases(len(self.asked.rounds))
-        found.sort(key=lambda one: tensor_bytes(one.subject.definition, one.case))
-        return found[:count]
+        small = self.cases(len(self.asked.rounds))
+        small.sort(key=lambda one: tensor_bytes(one.subject.definition, one.case))
+        return small[:count]
 
     def other(self, one: Round) -> Round:
         """Return a round of the same case with other values."""
@@ -117,9 +117,9 @@ class Asking:
         if tensor_bytes(one.subject.definition, one.case) <= _KEPT_BYTES:
             known += new
             del known[:-_KEPT]
-        found = [*earlier, *new]
-        self.draw.shuffle(found)
-        return found
+        others = [*earlier, *new]
+        self.draw.shuffle(others)
+        return others
 
     def verdict(self, refused: Refused, where: str = "") -> Condition:
         """Return what a refusal is under a condition.

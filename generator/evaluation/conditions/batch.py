@@ -151,15 +151,15 @@ def _joined(
     one: Round, axis: str, parts: Sequence[Inputs], lengths: Sequence[int]
 ) -> Inputs:
     """Return inputs with rows of several, one part's first rows behind the other's."""
-    found = dict(parts[0])
+    joined = dict(parts[0])
     for name, spec in one.subject.interface.input_specs.items():
         shape = spec.shape or ()
-        if isinstance(found[name], torch.Tensor) and axis in shape:
-            dim, dtype = shape.index(axis), found[name].dtype
+        if isinstance(joined[name], torch.Tensor) and axis in shape:
+            dim, dtype = shape.index(axis), joined[name].dtype
             values = _bytes([part[name] for part in parts])
             rows = [v.narrow(dim, 0, n) for v, n in zip(values, lengths, strict=True)]
-            found[name] = torch.cat(rows, dim).view(dtype)
-    return found
+            joined[name] = torch.cat(rows, dim).view(dtype)
+    return joined
 
 
 def _rows(

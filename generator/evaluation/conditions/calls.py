@@ -58,9 +58,9 @@ def compiled(asking: Asking) -> Condition:
 
     Operators that it registers are given to torch.library.opcheck afterwards.
     """
-    found = _calls(asking, COMPILE)
+    answers = _calls(asking, COMPILE)
     asking.called(asking.cases(1)[0], under=OPERATORS)
-    return found
+    return answers
 
 
 def stream(asking: Asking) -> Condition:

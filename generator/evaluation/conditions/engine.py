@@ -42,8 +42,8 @@ class Engine:
         """Return the context of a stream that is not the default one."""
         if self._side is None:
             self._side, self._reader = self._streams(), self._streams()
-        found: AbstractContextManager[Any] = self._on(self._side)
-        return found
+        stream: AbstractContextManager[Any] = self._on(self._side)
+        return stream
 
     def keep_legacy_busy(self) -> None:
         """Let the legacy stream work for longer than an ordinary call takes."""
@@ -102,10 +102,10 @@ class Engine:
             for name, value in now.items()
             if value != self._before[name]
         ]
-        found: dict[str, Any] = {"changed": changed, "draws": self._draws(seed)}
+        state: dict[str, Any] = {"changed": changed, "draws": self._draws(seed)}
         if self._cuda:
-            found["allocated"] = torch.cuda.memory_allocated()
-        return found
+            state["allocated"] = torch.cuda.memory_allocated()
+        return state
 
     def memory(self) -> dict[str, int]:
         """Return the bytes that torch had at most of the GPU, and begin anew.
@@ -113,13 +113,13 @@ class Engine:
         `peak` is of tensors, `reserved` of what it took from the driver, of which `now` is
         what it still has without what is free.
         """
-        found = {
+        memory = {
             "peak": torch.cuda.max_memory_allocated(),
             "reserved": torch.cuda.max_memory_reserved(),
         }
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        return {**found, "now": torch.cuda.memory_reserved()}
+        return {**memory, "now": torch.cuda.memory_reserved()}
 
     def _seen(self) -> dict[str, Any]:
         return {name: look() for name, look in self._looked.items()}
@@ -147,7 +147,7 @@ def _digest(state: Any) -> str:
 def _looks(cuda: bool) -> dict[str, Callable[[], Any]]:
     """Return the functions that read torch's global state, by what they read."""
     backends = torch.backends
-    found: dict[str, Callable[[], Any]] = {
+    looks: dict[str, Callable[[], Any]] = {
         "default dtype": torch.get_default_dtype,
         "number of threads": torch.get_num_threads,
         "grad mode": torch.is_grad_enabled,
@@ -161,7 +161,7 @@ def _looks(cuda: bool) -> dict[str, Callable[[], Any]]:
         "flush of denormals": lambda: float(torch.tensor(1e-40) * 1.0) == 0.0,
     }
     if cuda:
-        found |= {
+        looks |= {
             "current stream": lambda: torch.cuda.current_stream().cuda_stream,
             "current device": torch.cuda.current_device,
             "reduced precision of bfloat16 sums": lambda: (
@@ -172,4 +172,4 @@ def _looks(cuda: bool) -> dict[str, Callable[[], Any]]:
             ),
             "autocast on CUDA": lambda: torch.is_autocast_enabled("cuda"),
         }
-    return found
+    return looks

@@ -70,14 +70,14 @@ def _call(asking: Asking, one: Round) -> None:
 
 def _sample(asking: Asking, calls: int) -> Sample:
     """Return what is used after so many calls, by what it is."""
-    found = {"calls": calls, **asking.session.keeper.used()}
+    sample = {"calls": calls, **asking.session.keeper.used()}
     if asking.device.type == "cuda":
         state = ProcessState.of(asking.session.state())
-        found["bytes that torch has of the GPU"] = state.allocated
+        sample["bytes that torch has of the GPU"] = state.allocated
         if asking.has_gpu_alone:
             free, _ = torch.cuda.mem_get_info()
-            found["bytes that the driver lacks"] = -free
-    return found
+            sample["bytes that the driver lacks"] = -free
+    return sample
 
 
 def growth(samples: Sequence[Sample]) -> str:

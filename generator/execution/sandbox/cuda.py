@@ -38,10 +38,10 @@ def missing(dev: str = "/dev") -> str | None:
 
     The driver creates them when it is first used, which is not possible in the sandbox.
     """
-    found = devices(dev)
-    if not gpus(found):
+    nodes = devices(dev)
+    if not gpus(nodes):
         return f"there is no NVIDIA GPU ({dev}/nvidia0) on this machine"
-    lacks = [path for name in NEEDED if (path := f"{dev}/{name}") not in found]
+    lacks = [path for name in NEEDED if (path := f"{dev}/{name}") not in nodes]
     if lacks:
         return f"{lacks[0]} is not there: run nvidia-smi or nvidia-modprobe -u once"
     return None

@@ -52,9 +52,9 @@ def run_confined(
     namespaces, and no system call is refused; what it starts there is for it to confine.
     One that `is_first` can be neither stopped nor killed by what it starts, and reaps it.
     """
-    found = find_bubblewrap()
-    if isinstance(found, str):
-        return CommandOutcome("not started", detail=found)
+    bubblewrap = find_bubblewrap()
+    if isinstance(bubblewrap, str):
+        return CommandOutcome("not started", detail=bubblewrap)
     asked = Command(
         command,
         read_only,
@@ -69,15 +69,15 @@ def run_confined(
         is_first,
     )
     try:
-        return run(found, asked, stop)
+        return run(bubblewrap, asked, stop)
     except OSError as error:
         return CommandOutcome("not started", detail=str(error))
 
 
 def refusal() -> str | None:
     """Return why nothing can be confined here, and what forbids it; None if it can."""
-    found = find_bubblewrap()
-    return found if isinstance(found, str) else None
+    bubblewrap = find_bubblewrap()
+    return bubblewrap if isinstance(bubblewrap, str) else None
 
 
 def warnings() -> tuple[str, ...]:

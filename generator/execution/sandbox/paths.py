@@ -47,8 +47,8 @@ def interpreter_paths() -> list[str]:
     """Return the folders of this interpreter and of what is installed for it."""
     named = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     installed = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
-    found = named + installed + added_paths(os.environ.get("PYTHONPATH", ""))
-    return [path for path in both_names(found) if path != "/" and os.path.isdir(path)]
+    paths = named + installed + added_paths(os.environ.get("PYTHONPATH", ""))
+    return [path for path in both_names(paths) if path != "/" and os.path.isdir(path)]
 
 
 def added_paths(pythonpath: str) -> list[str]:

@@ -251,8 +251,8 @@ def read_result(results: Path, limit: int = 16 << 20) -> bytes | None:
     with suppress(OSError):
         file = os.open(results, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(file, "rb") as opened:
-            found = os.fstat(file)
-            if stat.S_ISREG(found.st_mode) and 0 < found.st_size <= limit:
+            status = os.fstat(file)
+            if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= limit:
                 return opened.read(limit)
     return None
 
@@ -325,8 +325,8 @@ def _has_many_files(first: int) -> bool:
         # until its own are mounted it sees the machine's, of which there may be millions
         if os.stat(folder).st_dev == os.stat(paths.TEMPORARY).st_dev:
             return False
-        found = os.statvfs(folder)
-        return found.f_files - found.f_ffree > _ENTRIES
+        usage = os.statvfs(folder)
+        return usage.f_files - usage.f_ffree > _ENTRIES
     return False
 
 
@@ -363,13 +363,13 @@ def _stats_within(first: int) -> Collection[_Fields] | None:
 
 def _stats(folder: str) -> dict[int, _Fields]:
     """Return number → fields of each process of a /proc, from its state on."""
-    found = {}
+    stats = {}
     for name in filter(str.isdecimal, os.listdir(folder)):
         with suppress(OSError), open(f"{folder}/{name}/stat", "rb", 0) as file:
             text = file.read(4096)
             # the name before may hold anything
-            found[int(name)] = text[text.rindex(b")") + 2 :].split()
-    return found
+            stats[int(name)] = text[text.rindex(b")") + 2 :].split()
+    return stats
 
 
 def _below(process: int, stats: Mapping[int, _Fields]) -> list[_Fields]:
@@ -377,9 +377,9 @@ def _below(process: int, stats: Mapping[int, _Fields]) -> list[_Fields]:
     children = defaultdict(list)
     for number, fields in stats.items():
         children[int(fields[1])].append(number)
-    found, waiting = [], [process]
+    below, waiting = [], [process]
     while waiting:
         under = children[waiting.pop()]
         waiting += under
-        found += [stats[number] for number in under]
-    return found
+        below += [stats[number] for number in under]
+    return below

@@ -73,11 +73,11 @@ def check(
     It is called on small inputs, and at workloads of `dataset`: none, those that fit, or
     all. Without `trust`, references that the static screen objects to are not called.
     """
-    found: dict[str, list[Problem]] = {}
+    problems: dict[str, list[Problem]] = {}
     passed = []
     for definition in definitions:
         blocked = [] if trust else list(_blocked(definition))
-        found[definition.path] = blocked
+        problems[definition.path] = blocked
         if not blocked:
             passed.append(definition)
     size = max(1, min(_BATCH, -(-len(passed) // jobs)))
@@ -93,13 +93,15 @@ def check(
             called = pool.map(share_called, shares)
             for share, answers in zip(shares, called, strict=True):
                 for number, definition in enumerate(share):
-                    found[definition.path] += answers[number]
+                    problems[definition.path] += answers[number]
         except BaseException:
             # the pool waits for what runs: end it, and begin nothing more
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [problem for definition in definitions for problem in found[definition.path]]
+    return [
+        problem for definition in definitions for problem in problems[definition.path]
+    ]
 
 
 def _blocked(definition: LoadedDefinition) -> Iterator[Problem]:
