@@ -337,10 +337,10 @@ def as_solution(dataset: Dataset, value: Mapping[str, Any]) -> Solution:
     with TemporaryDirectory(prefix="trace-dataset-solution-") as name:
         content = json.dumps(value).encode("utf-8", "surrogatepass")
         write_below(Path(name), "solution.json", content)
-        (found,) = read_solutions(dataset, [f"{name}/solution.json"])
-    if not isinstance(found, Solution):
-        raise Failure(f"the solution: {found.why.removesuffix('.')}.")
-    return Solution(found.value, "solution.json")
+        (chosen,) = read_solutions(dataset, [f"{name}/solution.json"])
+    if not isinstance(chosen, Solution):
+        raise Failure(f"the solution: {chosen.why.removesuffix('.')}.")
+    return Solution(chosen.value, "solution.json")
 
 
 def read_results(path: Path | str) -> list[SolutionVerdict]:

@@ -109,19 +109,19 @@ class ReferenceCall:
 
     def __call__(self, inputs: Inputs) -> Outputs:
         """Return what `run()` gives for inputs, drawn from a seed of its own."""
-        given, outputs = self._called(inputs)
+        passed, outputs = self._called(inputs)
         filled = () if self._filled is None else self._filled(inputs)
-        return self.named(outputs, {name: given[name] for name in filled})
+        return self.named(outputs, {name: passed[name] for name in filled})
 
     def answer(self, inputs: Inputs) -> tuple[Any, ...]:
         """Return what `run()` gives where a flag asks for other outputs than declared."""
         return self._called(inputs)[1]
 
     def _called(self, inputs: Inputs) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        given = {name: fresh(value, self._device) for name, value in inputs.items()}
+        passed = {name: fresh(value, self._device) for name, value in inputs.items()}
         self._calls += 1
         seed(self._run_seed + self._calls)
-        return given, as_tuple(self._run(*given.values()))
+        return passed, as_tuple(self._run(*passed.values()))
 
     def named(self, outputs: tuple[Any, ...], filled: Inputs) -> Outputs:
         """Return outputs by name, and the filled inputs after them."""

@@ -152,12 +152,12 @@ class Subject:
         comparison is given up.
         """
         # a case of relations, or a workload, may make its own
-        own: MakeInputs | None = getattr(case, "make_inputs", None)
+        of_case: MakeInputs | None = getattr(case, "make_inputs", None)
         return Trial(
             self.definition,
             case,
             device,
-            make_inputs or partial(repeated_inputs, own or self.op.make_inputs),
+            make_inputs or partial(repeated_inputs, of_case or self.op.make_inputs),
             run or self.call,
             guessed=self.op.guesses_inputs,
             error_maps=error_maps,

@@ -197,7 +197,7 @@ def evaluate(
         verdicts = [without_details(verdict) for verdict in verdicts]
     if output is not None:
         keeps = dialect == "sol-execbench"
-        made = trace_files(verdicts, environment(device), now(), keeps_hacks=keeps)
-        write_files(output, after_earlier_traces(output, made))
+        files = trace_files(verdicts, environment(device), now(), keeps_hacks=keeps)
+        write_files(output, after_earlier_traces(output, files))
     status = show(evaluation_report(verdicts), form)
     return status if all(verdict.is_judged for verdict in verdicts) else EXIT_USAGE

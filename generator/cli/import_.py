@@ -89,10 +89,10 @@ def import_(
     try:
         with progress("Reading definitions"):
             if source is None:
-                given = read_installed(op_types, axes)
+                imported = read_installed(op_types, axes)
             else:
-                given = read_source(dialect, source)
-            rows = [written.as_dict() for written in write(given, output)]
+                imported = read_source(dialect, source)
+            rows = [written.as_dict() for written in write(imported, output)]
     except Unreadable as error:
         raise Failure(str(error)) from error
     return _print("imports", rows, _imported, as_json)

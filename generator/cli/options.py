@@ -181,9 +181,9 @@ def _choice(parameter: str, *, has_all: bool = True) -> Decorator:
             given[parameter] = Choice(dataset, op_types, names, everything)
             return command(**given)
 
-        made = dataset("dataset")(called)
-        made = _all("everything")(made) if has_all else made
-        return op_type("op_types")(_name("names")(made))
+        decorated = dataset("dataset")(called)
+        decorated = _all("everything")(decorated) if has_all else decorated
+        return op_type("op_types")(_name("names")(decorated))
 
     return added
 
@@ -278,7 +278,9 @@ def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Any:
     what = "How to print the result."
     option = value(what, formats, "--format", default=default)
     as_json = flag("Print the result as JSON.", "--json", flag_value="json")
-    return lambda parameter: lambda made: option(parameter)(as_json(parameter)(made))
+    return lambda parameter: (
+        lambda function: option(parameter)(as_json(parameter)(function))
+    )
 
 
 def given(*names: str) -> list[str]:

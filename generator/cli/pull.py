@@ -87,8 +87,8 @@ def _say_totals(pulled: Pull) -> None:
         *([f"{kept} edited here"] if kept else []),
         f"{pulled.bytes / _MIB:.1f} MiB fetched",
     ]
-    said = ", the Hub was not asked" if pulled.is_offline else ""
-    say(f"commit {pulled.commit[:12]}{said}: {', '.join(parts)}")
+    remark = ", the Hub was not asked" if pulled.is_offline else ""
+    say(f"commit {pulled.commit[:12]}{remark}: {', '.join(parts)}")
     count, size = pulled.left_out
     if count:
         say(

@@ -139,19 +139,19 @@ def _push(pusher: Pusher, package: Package, *, yes: bool) -> None:
         if not yes:
             return
         with progress("Pushing"):
-            made = pusher.carry_out(plan)
-        if not made.unfinished:
+            pushed = pusher.carry_out(plan)
+        if not pushed.unfinished:
             break
     else:
         raise Failure(
-            f"The Hub opened pull request {made.number} without its files several times: "
+            f"The Hub opened pull request {pushed.number} without its files several times: "
             "run the same command later."
         )
-    number = made.number
+    number = pushed.number
     place = client.url(number) if number else f"{client.repo}, {plan.revision}"
-    if made.commit:
-        write(f"pushed: {place}, commit {made.commit[:12]}\n")
-    elif made.described:
+    if pushed.commit:
+        write(f"pushed: {place}, commit {pushed.commit[:12]}\n")
+    elif pushed.described:
         write(f"pushed: {place}, its text only\n")
     else:
         write("nothing new: no commit was made\n")

@@ -115,39 +115,39 @@ def review(
     prefix = "" if hub else prefix_of(dataset)
     with _sources(dataset, base, head, hub, pr) as sources:
         asked = ReviewRequest(trust_evidence, accepted, unproven)
-        made = api.review(sources, asked, jobs=usable_cores())
+        result = api.review(sources, asked, jobs=usable_cores())
         if execute:
             with progress("Running the reference tests of changed definitions"):
-                executed = execute_changes(made.changes, sources.head, device, trust)
-            made = made if executed is None else with_results(made, executed)
+                executed = execute_changes(result.changes, sources.head, device, trust)
+            result = result if executed is None else with_results(result, executed)
             if keep_failures is not None and executed is not None and executed.failed:
                 with progress("Keeping what failed"):
                     summary = keep_failures_of(
-                        made.changes, executed, sources.head, keep_failures
+                        result.changes, executed, sources.head, keep_failures
                     )
                 say(summary)
             with progress("Running the tests of both sides' software"):
-                crossed = cross_run(made.changes, sources, trust)
-            made = made if crossed is None else with_software(made, crossed)
+                crossed = cross_run(result.changes, sources, trust)
+            result = result if crossed is None else with_software(result, crossed)
             with progress("Evaluating the solutions that the change brings"):
                 evaluated = evaluate_change(
-                    made.changes, sources, device, usable_cores(), keep_failures
+                    result.changes, sources, device, usable_cores(), keep_failures
                 )
-            made = made if evaluated is None else with_solutions(made, evaluated)
+            result = result if evaluated is None else with_solutions(result, evaluated)
         if output is not None:
             for one in FORMATS:
-                text = "".join(shown(made, one, prefix=prefix, notes=notes))
+                text = "".join(shown(result, one, prefix=prefix, notes=notes))
                 name = f"review.{_SUFFIXES.get(one, one)}"
                 write_files(output, {name: text.encode("utf-8", "backslashreplace")})
             tests = output / "tests" / "references"
-            count = render_changes(made.changes, sources.head, tests)
+            count = render_changes(result.changes, sources.head, tests)
             say(
                 f"Wrote {len(FORMATS)} reports and the tests of {count} definitions "
                 f"to {output}"
             )
         # which reads lines of head's files
-        write_pieces(shown(made, form, prefix=prefix, notes=notes), form)
-    return STATUSES[made.decision.status]
+        write_pieces(shown(result, form, prefix=prefix, notes=notes), form)
+    return STATUSES[result.decision.status]
 
 
 def _sources(

@@ -44,8 +44,8 @@ def warm(
     _, files = choice.find()
     gpus = visible_gpus()
     if gpus.is_known and not gpus.found:
-        said = gpus.shortage() or "No CUDA device here"
-        raise Failure(f"{said}: kernels are compiled on a machine with a GPU.")
+        reason = gpus.shortage() or "No CUDA device here"
+        raise Failure(f"{reason}: kernels are compiled on a machine with a GPU.")
     require_modules("Compiling kernels needs", _NEEDED)
     if find_spec("flashinfer") is None:
         raise Failure(

@@ -67,15 +67,15 @@ def laid_out(
     ) -> Place:
         nonlocal end
         name = str(dtype).removeprefix("torch.")
-        found: Place = {"at": end, "dtype": name, "shape": list(shape)}
+        described: Place = {"at": end, "dtype": name, "shape": list(shape)}
         whole = shape
         if slices is not None and shape and dtype.is_floating_point:
             width = slices.before + shape[-1] + slices.behind
-            found |= {"width": width, "offset": slices.before}
+            described |= {"width": width, "offset": slices.before}
             whole = (*shape[:-1], width)
-        found["bytes"] = math.prod(whole) * dtype.itemsize
-        end = -(-(end + found["bytes"] + _GUARD) // _ALIGNED) * _ALIGNED
-        return found
+        described["bytes"] = math.prod(whole) * dtype.itemsize
+        end = -(-(end + described["bytes"] + _GUARD) // _ALIGNED) * _ALIGNED
+        return described
 
     given = tuple(
         place(tuple(value.shape), value.dtype, slices)

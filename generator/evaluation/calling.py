@@ -93,8 +93,8 @@ class BuiltSolution:
         if "memory" in frame:
             return self._counted(**frame["memory"])
         if "state" in frame:
-            found: Frame = self._engine.state(self._last_seed)
-            return found
+            state: Frame = self._engine.state(self._last_seed)
+            return state
         return self._run(frame["call"])
 
     def _share(self, slot: int, file: int, size: int) -> None:
@@ -147,10 +147,10 @@ class BuiltSolution:
         its outputs come too late.
         """
         slot, used, under = how["slot"], how["used"], how["under"]
-        given = [self._argument(slot, one) for one in how["inputs"]]
+        arguments = [self._argument(slot, one) for one in how["inputs"]]
         outputs = [self._argument(slot, one) for one in how["outputs"]]
         if how["passes_outputs"]:
-            given += outputs
+            arguments += outputs
         self._last_seed = how["seed"]
         self._seed(how["seed"])
         assert self._call is not None
@@ -163,7 +163,7 @@ class BuiltSolution:
                 call = self._engine.compiled(call)
             elif under == engines.OPERATORS:
                 call = self._engine.checked(call)
-            returned = call(*given)
+            returned = call(*arguments)
             if aside:
                 stream = self._engine.reader(stream)
             if how["passes_outputs"]:
@@ -181,14 +181,14 @@ class BuiltSolution:
     def _captured(self, how: Mapping[str, Any]) -> Frame:
         """Capture a call into a graph, and queue replays that wait for the judge."""
         slot, used = how["slot"], how["used"]
-        given = [self._argument(slot, one) for one in how["inputs"]]
+        arguments = [self._argument(slot, one) for one in how["inputs"]]
         outputs = [self._argument(slot, one) for one in how["outputs"]]
         passes, call = how["passes_outputs"], self._call
         assert call is not None
         self._seed(how["seed"])
         with self._no_grad():
             returned = self._graphs.capture(
-                lambda: call(*given, *(outputs if passes else ())),
+                lambda: call(*arguments, *(outputs if passes else ())),
                 how["mode"],
                 self._memory[slot][:used],
                 self._on_device[slot].data[:used],
@@ -374,12 +374,12 @@ def _text(error: BaseException) -> str:
     try:
         # what torch adds to an error of CUDA says how to look for it
         short = str(error).partition("\nSearch for `cuda")[0]
-        said = f"{type(error).__name__}: {short}"[:_MOST_TEXT]
+        text = f"{type(error).__name__}: {short}"[:_MOST_TEXT]
         lines = [
             f"{frame.filename.split(_PACKAGE)[-1].lstrip('/')}:{frame.lineno}"
             for frame in traceback.extract_tb(error.__traceback__)
             if _PACKAGE in frame.filename
         ]
-        return f"{said} ({lines[-1]})" if lines else said
+        return f"{text} ({lines[-1]})" if lines else text
     except BaseException:  # noqa: BLE001 - its __str__ is the solution's as well
         return "an error that can't be shown"

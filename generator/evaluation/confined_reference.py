@@ -41,11 +41,11 @@ class ConfinedReference:
         self._interface, self._axes, self._at = interface, axes, at
         self._session: Session | None = None
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """Return what the reference returns, tensors on the CPU."""
         try:
             return self._called(
-                dict(zip(self._interface.input_specs, given, strict=True))
+                dict(zip(self._interface.input_specs, arguments, strict=True))
             )
         except Refused as refused:
             self.close()

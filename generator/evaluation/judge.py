@@ -245,8 +245,8 @@ class Judge:
         if findings:
             lengths = ", ".join(f"{k} {v}" for k, v in one.case.axes.items())
             never = unwritten(actual) if self.passes_outputs else ""
-            said = ". ".join([*filter(None, [never]), *findings])
-            refused = Refused(INCORRECT_NUMERICAL, one_line(f"{said} ({lengths})", 600))
+            why = ". ".join([*filter(None, [never]), *findings])
+            refused = Refused(INCORRECT_NUMERICAL, one_line(f"{why} ({lengths})", 600))
             self._explain(name, one, actual, refused)
             refused.metrics = errors
             # to describe an output takes longer than to compare it
@@ -350,10 +350,10 @@ class Judge:
             bound = doubled(bound)
         return compare_with_room(claim.actual, claim.expected, bound, self.device)
 
-    def run(self, *given: Any) -> Any:
+    def run(self, *arguments: Any) -> Any:
         """Be the `run()` that relations ask; inputs that are filled are written back."""
         names = list(self.asked.subject.interface.input_specs)
-        inputs = dict(zip(names, given, strict=True))
+        inputs = dict(zip(names, arguments, strict=True))
         filled = self.asked.subject.filled(inputs)
         answer = self.called(inputs, filled, self._draw.choice((_SAME, _OTHER)), {})
         count = len(self.asked.subject.interface.output_specs)

@@ -36,12 +36,12 @@ class _Program(ctypes.Structure):
 
 def begin_processes() -> None:
     """Let the next fork of this process be the first one of its own PID namespace."""
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     try:
         # from the last one: a namespace is made below the process's own alone
-        _done(_libc.setns(own, _NEW_PID), "setns")
+        _done(_libc.setns(namespace, _NEW_PID), "setns")
     finally:
-        os.close(own)
+        os.close(namespace)
     _done(_libc.unshare(_NEW_PID), "unshare")
 
 
@@ -107,8 +107,8 @@ def _mount(
     source: str, target: str, kind: str | None, flags: int, data: str | None = None
 ) -> None:
     texts = [None if t is None else t.encode() for t in (source, target, kind)]
-    given = None if data is None else data.encode()
-    _done(_libc.mount(*texts, ctypes.c_ulong(flags), given), f"mount {target}")
+    options = None if data is None else data.encode()
+    _done(_libc.mount(*texts, ctypes.c_ulong(flags), options), f"mount {target}")
 
 
 def _prctl(option: int, *arguments: int) -> None:

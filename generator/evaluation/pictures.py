@@ -66,9 +66,9 @@ def write_pictures(
     points = [one for one in _points(root) if one.definition in of]
     written = []
     for op_type in sorted({of[one.definition] for one in points}):
-        own = [one for one in points if of[one.definition] == op_type]
+        points_here = [one for one in points if of[one.definition] == op_type]
         name = f"{op_type}.html"
-        write_below(folder, name, page(op_type, charts(own)).encode("utf-8"))
+        write_below(folder, name, page(op_type, charts(points_here)).encode("utf-8"))
         written.append(folder / name)
     return written
 
@@ -77,16 +77,16 @@ def charts(points: Sequence[_Point]) -> list[Chart]:
     """Return a chart for each definition and hardware, in order."""
     charts_of_all = []
     for definition, hardware in sorted({(p.definition, p.hardware) for p in points}):
-        own = [
+        points_here = [
             p for p in points if (p.definition, p.hardware) == (definition, hardware)
         ]
         values: dict[str, set[int]] = {}
-        for one in own:
+        for one in points_here:
             for name, length in one.axes.items():
                 values.setdefault(name, set()).add(length)
         axis = max(values, key=lambda name: (len(values[name]), name), default="")
         chart = Chart(definition, hardware, axis)
-        for one in own:
+        for one in points_here:
             for name, milliseconds in one.times.items():
                 curve = chart.curves.setdefault(name, {})
                 size = float(max(one.axes.get(axis, 1), 1))
@@ -98,7 +98,7 @@ def charts(points: Sequence[_Point]) -> list[Chart]:
 
 def page(op_type: str, shown: Sequence[Chart]) -> str:
     """Return a page of charts."""
-    said = (
+    text = (
         "Milliseconds of a call against the size of its workload, both logarithmic. "
         "The dashed line is the least time that the hardware needs for the bytes and "
         "operations of the definition."
@@ -106,7 +106,7 @@ def page(op_type: str, shown: Sequence[Chart]) -> str:
     title = _text(op_type)
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>",
-        f"<style>{_STYLE}</style><h1>{title}</h1><p>{said}</p>",
+        f"<style>{_STYLE}</style><h1>{title}</h1><p>{text}</p>",
     ]
     for chart in shown:
         title = f"{_text(chart.definition)}, {_text(chart.hardware or 'unknown')}"

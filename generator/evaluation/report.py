@@ -140,16 +140,16 @@ def _conditions(verdict: SolutionVerdict) -> list[Row]:
 
 def _doubts(timing: Mapping[str, Any]) -> str:
     """Return what a figure does not say: too short, too few, slowed down."""
-    said = []
+    doubts = []
     if not timing["resolved"]:
         resolution = 1e3 * timing["resolution_ms"]
-        said.append(f"at the clock's resolution, {resolution:.1f} µs")
+        doubts.append(f"at the clock's resolution, {resolution:.1f} µs")
     if not timing["settled"]:
-        said.append("median within 1 % not reached")
+        doubts.append("median within 1 % not reached")
     if not timing.get("production_settled", True):
-        said.append("production's median within 1 % not reached")
+        doubts.append("production's median within 1 % not reached")
     if not timing["fresh"]:
-        said.append("the workload states all values: they repeat")
+        doubts.append("the workload states all values: they repeat")
     if timing.get("throttled"):
-        said.append(f"{timing['throttled']} rounds discarded, the GPU was throttled")
-    return "; ".join(said)
+        doubts.append(f"{timing['throttled']} rounds discarded, the GPU was throttled")
+    return "; ".join(doubts)

@@ -159,8 +159,8 @@ class Round:
         """Return the op's inputs, or those that the workload has."""
         if self.values is not None:
             return self.values
-        own = getattr(case, "make_inputs", None) or self.subject.op.make_inputs
-        return repeated_inputs(own, definition, case, stream)
+        maker = getattr(case, "make_inputs", None) or self.subject.op.make_inputs
+        return repeated_inputs(maker, definition, case, stream)
 
 
 @dataclass(frozen=True)
@@ -255,14 +255,14 @@ def rounds_of(
         case, _ = varied(known, small, draw.randrange(_SEEDS))
         asked.append((f"fuzz {number}: {case.name}", [round_of(case)]))
     for workload in workloads:
-        own = subject.op.make_inputs
-        case = workload_case(workload, dataset, known, every, own)
+        maker = subject.op.make_inputs
+        case = workload_case(workload, dataset, known, every, maker)
         asked.append((case.name, [round_of(case, workload)]))
-    kept: list[tuple[str, Sequence[Round]]] = []
+    groups: list[tuple[str, Sequence[Round]]] = []
     for name, of_case in asked:
         why = _obstacle(of_case[0], device)
         if why is None:
-            kept.append((name, of_case))
+            groups.append((name, of_case))
         else:
             left_out.append(f"{name}: {why}")
     relations = []
@@ -281,7 +281,7 @@ def rounds_of(
                     relations.append((relation, one))
                 else:
                     left_out.append(f"{relation_name(relation, case)}: {why}")
-    return EvaluationRounds(subject, kept, relations, left_out)
+    return EvaluationRounds(subject, groups, relations, left_out)
 
 
 def _obstacle(one: Round, device: torch.device) -> str | None:

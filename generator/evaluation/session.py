@@ -311,5 +311,5 @@ def _is_of_memory(answer: Mapping[str, Any]) -> bool:
     """Return whether what a call raised says that there is no memory."""
     if answer.get("kind") in ("OutOfMemoryError", "MemoryError"):
         return True
-    said = str(answer["raised"]).lower()
-    return any(words in said for words in _NO_MEMORY)
+    message = str(answer["raised"]).lower()
+    return any(words in message for words in _NO_MEMORY)

@@ -92,9 +92,9 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
 
         bench = _Bench(definition, root, file, task, alive, confinement)
         stack.callback(bench.close)
-        for given in task["solutions"]:
+        for value in task["solutions"]:
             verdicts.append(
-                bench.verdict(Solution(given["value"], given["path"])).as_dict()
+                bench.verdict(Solution(value["value"], value["path"])).as_dict()
             )
             link.say(verdicts[-1])
     return {"verdicts": verdicts}
@@ -122,13 +122,13 @@ class _Bench:
         )
         self._gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
         self._is_alone = task["timing"]
-        own = Allowed(task["timeout"])
-        self._allowed = own
+        allowed = Allowed(task["timeout"])
+        self._allowed = allowed
         if most := task["memory_bytes"]:
-            self._allowed = replace(own, memory_bytes=most, gpu_bytes=most)
+            self._allowed = replace(allowed, memory_bytes=most, gpu_bytes=most)
         self._confined = confinement("solution", self._allowed)
         # a reference takes what it takes: no solution waits for another's
-        slow = replace(own, call_seconds=_REFERENCE_SECONDS)
+        slow = replace(allowed, call_seconds=_REFERENCE_SECONDS)
         known = declared_definition(definition)
         self._reference = ConfinedReference(
             definition.reference,
@@ -173,8 +173,8 @@ class _Bench:
             self._is_alone = usually
         lacked = lacked or any(case.verdict == OUT_OF_MEMORY for case in cases)
         verdict = concluded(solution, self._file, cases, notes, 0.0)
-        said = {name: one.as_dict() for name, one in conditions.items()}
-        return replace(verdict, conditions=said, memory=memory), lacked
+        conditions_said = {name: one.as_dict() for name, one in conditions.items()}
+        return replace(verdict, conditions=conditions_said, memory=memory), lacked
 
     @contextmanager
     def _uses(self, *, is_alone: bool = False) -> Iterator[None]:
@@ -326,9 +326,9 @@ class _Bench:
         """Start the processes of rivals, which all solutions of the task have."""
         if self._field is None:
             layouts = [layout_of(one) for one in timed_rounds(asked).values()]
-            given = (self._root, self._file, self._task["device"], layouts)
+            about = (self._root, self._file, self._task["device"], layouts)
             reference = self._reference if self._task["runs_references"] else None
-            self._field = Field(*given, reference)
+            self._field = Field(*about, reference)
 
     def _rivals(self) -> Field:
         assert self._field is not None

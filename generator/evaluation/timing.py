@@ -218,9 +218,9 @@ class _Table:
         finally:
             links.end()
             calls.close()
-        for kept in result.judged:
-            restated = replace(one, values=_on("cpu", kept.inputs))
-            outputs = [_at_cpu(v) for v in (*kept.outputs, *kept.filled)]
+        for call in result.judged:
+            restated = replace(one, values=_on("cpu", call.inputs))
+            outputs = [_at_cpu(v) for v in (*call.outputs, *call.filled)]
             self._judge.compared(name, restated, tuple(outputs))
         light = light_of(one.subject.definition, one.case.axes, one.inputs, device)
         if light is not None:

@@ -216,15 +216,15 @@ class _Keeper:
         What they have at most begins anew.
         """
         disk = os.statvfs("/tmp")
-        found = {"files": (disk.f_blocks - disk.f_bfree) * disk.f_frsize}
-        found |= {"resident": 0, "peak": 0}
+        most = {"files": (disk.f_blocks - disk.f_bfree) * disk.f_frsize}
+        most |= {"resident": 0, "peak": 0}
         for pid in os.listdir("/proc"):
             if pid.isdecimal() and pid != "1":
                 with suppress(OSError):
                     resident, peak = resident_in(f"/proc/{pid}")
-                    found["resident"] += resident
-                    found["peak"] += peak
-        return found
+                    most["resident"] += resident
+                    most["peak"] += peak
+        return most
 
     def _ended(self) -> int | None:
         """Return how the solution's process ended, None where it lives on."""

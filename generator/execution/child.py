@@ -108,7 +108,7 @@ class Child:
         here, there = socket.socketpair()
         self._status: int | None = None
         self._is_closed = False
-        own = os.getpid()
+        parent = os.getpid()
         global _forking
         _forking = True
         try:
@@ -130,7 +130,7 @@ class Child:
             _held.clear()
             os.register_at_fork(after_in_child=_end_unless_expected)
             os.setpgid(0, 0)
-            die_with_parent(own)
+            die_with_parent(parent)
             work(Link(there))
             os._exit(0)
         finally:

@@ -85,8 +85,8 @@ class RayExecutor:
             while True:
                 while len(under_way) < self._most and (batch := next(waiting, None)):
                     its = [tasks[place] for place in batch]
-                    given = (its, shipped, self._imports, how, sources())
-                    under_way[run_batch.remote(*given)] = batch
+                    about = (its, shipped, self._imports, how, sources())
+                    under_way[run_batch.remote(*about)] = batch
                 if not under_way:
                     return
                 for reference in ray.wait(list(under_way))[0]:
@@ -173,15 +173,15 @@ def _unpacked(digest: str, packed: Any) -> Path:
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    own = Path(tempfile.mkdtemp(dir=target.parent))
+    folder = Path(tempfile.mkdtemp(dir=target.parent))
     content = io.BytesIO(zlib.decompress(import_module("ray").get(packed)))
     with tarfile.open(fileobj=content) as files:
-        files.extractall(own, filter="data")
+        files.extractall(folder, filter="data")
     try:
-        own.rename(target)
+        folder.rename(target)
     except OSError:
         # another process of this node was faster
-        shutil.rmtree(own)
+        shutil.rmtree(folder)
         if not target.is_dir():
             raise
     return target

@@ -115,9 +115,9 @@ class OutcomeCache:
         if self.folder is None or self.fresh:
             return None
         try:
-            kept = json.loads((self.folder / f"{key}.json").read_text("utf-8"))
-            is_its = kept["key"] == key
-            outcome = Outcome(DONE, kept["value"], seconds=float(kept["seconds"]))
+            cached = json.loads((self.folder / f"{key}.json").read_text("utf-8"))
+            is_its = cached["key"] == key
+            outcome = Outcome(DONE, cached["value"], seconds=float(cached["seconds"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return outcome if is_its else None
@@ -158,8 +158,12 @@ def run_task(
         try:
             # else the worker may have read another text than the one that the key is of
             if folder is not None and not result.error and task.key(file) == key:
-                kept = {"key": key, "value": outcome.value, "seconds": outcome.seconds}
-                write_atomically(folder / f"{key}.json", json.dumps(kept).encode())
+                cached = {
+                    "key": key,
+                    "value": outcome.value,
+                    "seconds": outcome.seconds,
+                }
+                write_atomically(folder / f"{key}.json", json.dumps(cached).encode())
         except OSError as error:
             if not is_full:
                 cache.warn(f"{folder}: results are not kept: {error.strerror}")

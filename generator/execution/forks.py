@@ -211,7 +211,7 @@ def _serve(work: Work, collects: bool, link: Link) -> None:
             answer = {"event": RAISED, "why": str(error)}
         except BaseException as error:  # noqa: BLE001
             words = f"{type(error).__name__} {error}".lower()
-            is_memory = any(said in words for said in _MEMORY)
+            is_memory = any(phrase in words for phrase in _MEMORY)
             kind = OUT_OF_MEMORY if is_memory else RAISED
             answer = {"event": kind, "why": _short(error)}
         if lost := _lost_context():

@@ -30,15 +30,15 @@ def adopt_orphans() -> None:
     _adopter = os.getpid()
 
 
-def end_orphans(kept: Collection[int]) -> None:
-    """End all children of this process except `kept`, if it adopts orphans.
+def end_orphans(spared: Collection[int]) -> None:
+    """End all children of this process except `spared`, if it adopts orphans.
 
     A process in a session of its own does not end with its child's group.
     """
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with suppress(OSError):
         while os.getpid() == _adopter:
-            orphans = set(map(int, children.read_text().split())) - set(kept)
+            orphans = set(map(int, children.read_text().split())) - set(spared)
             if not orphans:
                 return
             for pid in orphans:

@@ -69,7 +69,7 @@ class LocalExecutor:
         """
         named = {name: str(folder.path.resolve()) for name, folder in folders.items()}
         lanes = max(self._jobs // max(len(tasks), 1), 1)
-        given = {"lanes": lanes, "sharing": self._sharing, **named}
+        named_values = {"lanes": lanes, "sharing": self._sharing, **named}
         imports = named.get(self._imports, "")
         left, suspects, idle = set(range(len(tasks))), set[int](), 0
         try:
@@ -81,7 +81,7 @@ class LocalExecutor:
                     "forks": [min(self._jobs, len(places)), timeout, per_worker],
                     "stays": self._stays,
                     "tasks": [
-                        (tasks[place].work, {**tasks[place].arguments, **given})
+                        (tasks[place].work, {**tasks[place].arguments, **named_values})
                         for place in places
                     ],
                 }
@@ -154,10 +154,10 @@ class LocalExecutor:
             # a process a core: threads would only be in each other's way
             passed |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         here, there = socket.socketpair()
-        self._link, own = Link(here), str(there.fileno())
+        self._link, descriptor = Link(here), str(there.fileno())
         with there:
             return start_python(
-                ["-m", __name__, str(os.getpid()), own],
+                ["-m", __name__, str(os.getpid()), descriptor],
                 environment={
                     # glibc keeps freed memory: tensors of a reference come and go
                     "MALLOC_TRIM_THRESHOLD_": str(2**30),
@@ -183,10 +183,10 @@ def serve(parent: int, descriptor: int) -> None:
     link = Link(socket.socket(fileno=descriptor))
     import_module("torch")
 
-    def call(task: tuple[str, Any], own: Link) -> Any:
+    def call(task: tuple[str, Any], link_of_task: Link) -> Any:
         work, arguments = task
         module, _, name = work.partition(":")
-        return getattr(import_module(module), name)(arguments, own)
+        return getattr(import_module(module), name)(arguments, link_of_task)
 
     def begin(place: int) -> None:
         link.send({"event": "begun", "place": place})

@@ -84,9 +84,9 @@ class Library:
                 obstacle = Obstacle(Kind.NO_ADAPTER, reason)
             return Availability(self.name, obstacle)
         version = machine.version(self.provider.distribution) or ""
-        found = self.obstacle(machine, needs_cuda=self.name not in op.on_cpu)
-        note = self.note(machine) if found is None else ""
-        return Availability(self.name, found, version=version, note=note)
+        missing = self.obstacle(machine, needs_cuda=self.name not in op.on_cpu)
+        note = self.note(machine) if missing is None else ""
+        return Availability(self.name, missing, version=version, note=note)
 
     def note(self, machine: Machine) -> str:
         """Return in what way the library is installed, nothing for the usual one."""

@@ -12,16 +12,16 @@ from generator import PACKAGES
 LINE_LENGTH = 88
 
 
-def import_block(nodes: Iterable[ast.stmt], own: Iterable[str]) -> str:
+def import_block(nodes: Iterable[ast.stmt], ours: Iterable[str]) -> str:
     """Return import statements, sorted and wrapped as ruff does.
 
-    `nodes` are an op module's imports, `own` are statements as text. `from __future__`
+    `nodes` are an op module's imports, `ours` are statements as text. `from __future__`
     comes first, then the standard library, installed packages, and this package.
     """
     plain: set[str] = set()
     named: defaultdict[str, set[str]] = defaultdict(set)
     renamed: set[tuple[str, str]] = set()
-    for node in [*nodes, *(ast.parse(text).body[0] for text in own)]:
+    for node in [*nodes, *(ast.parse(text).body[0] for text in ours)]:
         if isinstance(node, ast.Import):
             plain.update(ast.unparse(node).removeprefix("import ").split(", "))
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

@@ -49,7 +49,7 @@ def render_test_file(plan: TestPlan) -> str:
     related = plan.op is not None and "relations" in plan.op.fields
     plain = [] if related else ["ReferenceTests"]
     bases = ["GroundTruthsAgree", matches, "MatchesRecorded"] if names else plain
-    own = ["import sys", "from kernel_judge.definition import Interface"]
+    imports = ["import sys", "from kernel_judge.definition import Interface"]
     if related:
         bases.append("Metamorphic")
     if plan.is_matched_by_name:
@@ -58,15 +58,15 @@ def render_test_file(plan: TestPlan) -> str:
         bases = ["MatchesCustomInputs"]
         customs = [c.custom for c in plan.classes if c.custom is not None]
         if not all(c.nestable for c in customs if c.has_init):
-            own.append(f"from {PACKAGE}.running.custom_inputs import load_init")
+            imports.append(f"from {PACKAGE}.running.custom_inputs import load_init")
     imported = [*(base.partition("(")[0] for base in bases), "main"]
-    own.append(f"from {PACKAGE}.running.harness import {', '.join(imported)}")
+    imports.append(f"from {PACKAGE}.running.harness import {', '.join(imported)}")
     texts = [*plan.references, *(proof.text for proof in plan.proofs)]
     kinds = sorted({proof.value.partition("(")[0] for proof in plan.proofs})
     if kinds:
-        own.append(f"from generator.running.own_oracle import {', '.join(kinds)}")
+        imports.append(f"from generator.running.own_oracle import {', '.join(kinds)}")
     if not all(text.nestable for text in texts):
-        own.append("from kernel_judge.reference import load_reference")
+        imports.append("from kernel_judge.reference import load_reference")
     reasons: dict[str, int] = {}
     return (
         environment()
@@ -84,7 +84,9 @@ def render_test_file(plan: TestPlan) -> str:
                 _ORACLE,
                 *([_RELATED] if related else []),
             ],
-            imports=import_block(plan.op.imports if plan.op is not None else (), own),
+            imports=import_block(
+                plan.op.imports if plan.op is not None else (), imports
+            ),
             bases=bases,
         )
     )

@@ -43,15 +43,15 @@ def is_standalone(tests: Path) -> bool:
 def standalone(files: Mapping[str, str]) -> dict[str, str]:
     """Return rendered files that import the support package, and its files."""
     sources = {path: text for path, text in files.items() if path.endswith(".py")}
-    made = {**files, **{path: _renamed(text) for path, text in sources.items()}}
-    made[f"{SUPPORT}/__init__.py"] = _INIT
+    written = {**files, **{path: _renamed(text) for path, text in sources.items()}}
+    written[f"{SUPPORT}/__init__.py"] = _INIT
     roots = {m for text in sources.values() for m in _imported(text)}
     for module in sorted(_closure({*roots, *_STARTED})):
         path, text = _source(module)
         name = _new_name(module).replace(".", "/")
         is_package = path.name == "__init__.py"
-        made[f"{name}/__init__.py" if is_package else f"{name}.py"] = _renamed(text)
-    return made
+        written[f"{name}/__init__.py" if is_package else f"{name}.py"] = _renamed(text)
+    return written
 
 
 def _closure(modules: set[str]) -> set[str]:

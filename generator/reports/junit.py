@@ -32,8 +32,8 @@ def pieces(report: Report) -> Iterator[str]:
         tag = _TAGS[conclusion.status]
         tests.append(_test(report.title, "verdict", tag, conclusion.verdict, reasons))
     for group, name, text, status in cases(report):
-        said = one_line(text, 1000)
-        tests.append(_test(group, name, _TAGS[status], said, said))
+        message = one_line(text, 1000)
+        tests.append(_test(group, name, _TAGS[status], message, message))
     failing = {Severity.ERROR} | ({Severity.WARNING} if report.strict else set())
     for group, rules in report.rules.items():
         for rule in rules:
@@ -42,8 +42,8 @@ def pieces(report: Report) -> Iterator[str]:
             if count > len(listed):
                 text += f"\n... and {count - len(listed)} more"
             tag = "failure" if any(p.severity in failing for p in listed) else ""
-            said, kind = f"{rule.explanation} Found: {count}.", rule.severity.value
-            tests.append(_test(group, rule.id, tag, said, text, kind))
+            message, kind = f"{rule.explanation} Found: {count}.", rule.severity.value
+            tests.append(_test(group, rule.id, tag, message, text, kind))
     failed = sum("<failure" in test for test in tests)
     skipped = sum("<skipped" in test for test in tests)
     head = f'tests="{len(tests)}" failures="{failed}" errors="0" skipped="{skipped}"'
@@ -60,8 +60,10 @@ def _test(
     names = {"classname": one_line(group, 1000), "name": one_line(name, 1000)}
     case = ET.Element("testcase", names)
     if tag:
-        said = {"type": kind} if kind else {}
-        ET.SubElement(case, tag, said, message=one_line(message, 1000)).text = text
+        attributes = {"type": kind} if kind else {}
+        ET.SubElement(
+            case, tag, attributes, message=one_line(message, 1000)
+        ).text = text
     elif text:
         ET.SubElement(case, "system-out").text = text
     return ET.tostring(case, "unicode") + "\n"

@@ -56,13 +56,13 @@ def _shown(text: str) -> str:
     return plain
 
 
-def table_of(made: Table) -> str:
+def table_of(table: Table) -> str:
     """Return a report's table as Markdown."""
-    lines = [f"| {' | '.join(made.columns)} |", "|" + "---|" * len(made.columns)]
-    for row in made.rows:
+    lines = [f"| {' | '.join(table.columns)} |", "|" + "---|" * len(table.columns)]
+    for row in table.rows:
         mark = _MARKS[row.status] if row.status is not None else ""
-        named = zip(made.columns, map(_shown, row.cells), strict=True)
-        cells = (mark * (name == made.marked) + cell for name, cell in named)
+        named = zip(table.columns, map(_shown, row.cells), strict=True)
+        cells = (mark * (name == table.marked) + cell for name, cell in named)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -70,13 +70,13 @@ def table_of(made: Table) -> str:
 def rows_of(section: Section, heading: str = "**{}**") -> list[str]:
     """Return the lines of a section; a head stays with the first row under it."""
     rows: list[str] = []
-    for made in section.tables:
-        lines = [f"- {': '.join(map(_shown, row.cells))}" for row in made.rows]
-        if made.columns:
-            lines = table_of(made).split("\n")
+    for table in section.tables:
+        lines = [f"- {': '.join(map(_shown, row.cells))}" for row in table.rows]
+        if table.columns:
+            lines = table_of(table).split("\n")
             lines[:3] = ["\n".join(lines[:3])]
-        if made.title:
-            lines[:1] = ["\n\n".join([heading.format(_shown(made.title)), *lines[:1]])]
+        if table.title:
+            lines[:1] = ["\n\n".join([heading.format(_shown(table.title)), *lines[:1]])]
         if rows and lines:
             lines[0] = f"\n{lines[0]}"
         rows += lines
@@ -133,23 +133,23 @@ def folded(section: Section, rows: Sequence[str], room: int, more: str) -> str:
         start = f"\n<details{opened}><summary>{title}</summary>\n\n"
         end = "\n</details>\n"
     room -= len(start) + len(end) + len(more) + 20
-    kept: list[str] = []
+    shown: list[str] = []
     for row in rows:
         if len(row) + 1 > room:
             break
-        kept.append(f"{row}\n")
+        shown.append(f"{row}\n")
         room -= len(row) + 1
-    missing = max(count, len(rows)) - len(kept)
+    missing = max(count, len(rows)) - len(shown)
     left = f"\n{missing} more: {more}.\n" if missing else ""
-    return f"{start}{''.join(kept)}{left}{end}"
+    return f"{start}{''.join(shown)}{left}{end}"
 
 
 def _head(report: Report, more: str) -> str:
     conclusion = report.conclude()
-    said = conclusion.status.value
+    status = conclusion.status.value
     if conclusion.verdict:
-        said = f"{_VERDICTS[conclusion.status]}{conclusion.verdict}"
-    head = f"### {report.title}: {said}\n\n"
+        status = f"{_VERDICTS[conclusion.status]}{conclusion.verdict}"
+    head = f"### {report.title}: {status}\n\n"
     head += f"{inert(report.about)}\n\n" if report.about else ""
     head += f"{conclusion.summary}\n"
     if conclusion.verdict and conclusion.reasons:

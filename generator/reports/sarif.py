@@ -48,15 +48,17 @@ def _invocation(report: Report) -> dict[str, Any]:
     """Return what failed and has no place in a file."""
     conclusion = report.conclude()
     level = "error" if conclusion.status is Status.FAILED else "warning"
-    said: list[dict[str, Any]] = [
+    notifications: list[dict[str, Any]] = [
         {"level": level, "message": {"text": _plain(one_line(reason, 1000))}}
         for reason in against(report, conclusion)
     ]
     if conclusion.verdict:
         verdict = {"text": f"verdict: {conclusion.verdict}"}
         is_fine = conclusion.status is Status.PASSED
-        said.insert(0, {"level": "note" if is_fine else level, "message": verdict})
-    return {"executionSuccessful": True, "toolExecutionNotifications": said}
+        notifications.insert(
+            0, {"level": "note" if is_fine else level, "message": verdict}
+        )
+    return {"executionSuccessful": True, "toolExecutionNotifications": notifications}
 
 
 def _result(problem: Problem, index: dict[str, int], report: Report) -> dict[str, Any]:

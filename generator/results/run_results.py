@@ -221,7 +221,7 @@ def _junit_tests(root: ET.Element) -> Iterator[dict[str, Any]]:
             continue
         group = (case.get("classname") or "").rpartition(".")[2]
         ended = [e for tag in _JUNIT_STATUSES if (e := case.find(tag)) is not None]
-        said = [f"{e.get('message') or ''}\n{e.text or ''}" for e in ended[:1]]
+        messages = [f"{e.get('message') or ''}\n{e.text or ''}" for e in ended[:1]]
         yield {
             "test": f"{group}::{case.get('name') or ''}",
             "definition": known["definition"],
@@ -229,7 +229,7 @@ def _junit_tests(root: ET.Element) -> Iterator[dict[str, Any]]:
             "source": known.get("source"),
             "status": _JUNIT_STATUSES[ended[0].tag] if ended else "passed",
             # the first line that says why
-            "message": "".join(said).strip().split("\n")[0].strip(),
+            "message": "".join(messages).strip().split("\n")[0].strip(),
             "seconds": float(case.get("time") or 0.0),
             "skip_kind": known.get(SKIP_KIND, ""),
             "comparisons": [_json_value(v) for n, v in properties if n == "comparison"],
@@ -386,8 +386,8 @@ def _range(name: str, records: Iterable[Record]) -> tuple[float, float] | None:
 
     None where no comparison has the figure; true and false are none.
     """
-    found = (record.get(name) for record in records)
-    values = [float(v) for v in found if v is not None and type(v) in (int, float)]
+    recorded = (record.get(name) for record in records)
+    values = [float(v) for v in recorded if v is not None and type(v) in (int, float)]
     if not values:
         return None
     if any(map(math.isnan, values)):

@@ -44,8 +44,8 @@ class VerificationLine:
         figures = asdict(self.figures) if self.figures is not None else {}
         for name in ("verdict", "reason", "skip_kind"):
             figures.pop(name, None)
-        own = {n: v for n, v in vars(self).items() if n not in ("figures", "run")}
-        return {**figures, **own}
+        fields = {n: v for n, v in vars(self).items() if n not in ("figures", "run")}
+        return {**figures, **fields}
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class AuditLine:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line as plain JSON values."""
-        own = {n: v for n, v in vars(self).items() if n != "audited"}
+        fields = {n: v for n, v in vars(self).items() if n != "audited"}
         if self.audited is None:
-            return own
-        return {**own, "defects": self.audited.defects, **asdict(self.audited)}
+            return fields
+        return {**fields, "defects": self.audited.defects, **asdict(self.audited)}
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def lines_of(
     `basis` is the hash of what a run of the definition depends on, as it is.
     """
     having = [run for run in runs if file.name in run.definitions]
-    found: list[VerificationLine] = []
+    of_runs: list[VerificationLine] = []
     for run in having:
         entry = run.definitions[file.name]
         sources = dict(entry.sources)
@@ -153,14 +153,14 @@ def lines_of(
                 "FAILED", reason=", ".join(entry.failed)
             )
         stale = entry.sha256 != basis
-        found += [_line(file, run, *one, stale) for one in sources.items()]
-    lines = _chosen(line for line in found if line.verdict not in _SKIPS)
+        of_runs += [_line(file, run, *one, stale) for one in sources.items()]
+    lines = _chosen(line for line in of_runs if line.verdict not in _SKIPS)
     compared = {line.source for line in lines} - {OWN_TESTS}
     # why a source was not asked matters if it is the GPU, or if no other one was
     has_ground_truth = any(map(is_ground_truth, compared))
     # of each source one skip: the newest of the text as it is, a GPU's before the CPU's
-    found.sort(key=lambda line: (not line.stale, line.run.is_on_gpu))
-    skips = {line.source: line for line in found if line.source not in compared}
+    of_runs.sort(key=lambda line: (not line.stale, line.run.is_on_gpu))
+    skips = {line.source: line for line in of_runs if line.source not in compared}
     for line in skips.values():
         if line.verdict == _NEVER_RUN or not has_ground_truth:
             lines.append(line)

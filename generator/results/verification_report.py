@@ -99,8 +99,8 @@ def verification_report(verification: Verification) -> Report:
         by_op.setdefault(line.op_type, []).append(row)
     words = ("definition", "compared with", "verdict", "note", _MODELS)
     for op_type, lines in by_op.items():
-        made = Table(lines, (*LINES, _MODELS, "run", "s"), words, keys=2)
-        sections.append(Section(op_type, [made]))
+        table = Table(lines, (*LINES, _MODELS, "run", "s"), words, keys=2)
+        sections.append(Section(op_type, [table]))
     return Report(
         title="What the definitions were compared with",
         command="trace-dataset verify --format text",

@@ -63,8 +63,8 @@ def account(
     for sign, pattern in signs.items():
         if pattern:
             problems.append(f"{sign}: {some(sorted(pattern), _SOME)}")
-    given = {way: tuple(names) for way, names in ways.items()}
-    return Account(**given, problems=tuple(problems))
+    by_way = {way: tuple(names) for way, names in ways.items()}
+    return Account(**by_way, problems=tuple(problems))
 
 
 def _of_the_end(outcome: CommandOutcome, red: bool) -> list[str]:

@@ -134,7 +134,7 @@ def make_changes(
                 differences[key] = tuple(compare(one, other)) if one and other else ()
                 gone.remove(before)
                 break
-    made = []
+    changes = []
     for key, files in definitions.items():
         if key in renamed.values():
             continue
@@ -144,7 +144,7 @@ def make_changes(
             kind = "renamed" if before != key else "new" if key in now else "removed"
         one, other = old[before], new[key]
         lines = _lines(base, before, sides.base), _lines(head, key, sides.head)
-        made.append(
+        changes.append(
             Change(
                 kind,
                 key,
@@ -160,7 +160,7 @@ def make_changes(
                 },
             )
         )
-    return made
+    return changes
 
 
 def _path(key: Key) -> str:

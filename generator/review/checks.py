@@ -290,14 +290,14 @@ class _Reasons(ast.NodeTransformer):
 
 
 def _without(node: ast.AST) -> ast.AST:
-    made: Any = _Reasons().visit(ast.parse(ast.unparse(node)))
-    for inner in ast.walk(made):
+    stripped: Any = _Reasons().visit(ast.parse(ast.unparse(node)))
+    for inner in ast.walk(stripped):
         body = getattr(inner, "body", None)
         if isinstance(body, list) and body and isinstance(inner, _HAVE_DOCSTRINGS):
             first = body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 body[:1] = [] if len(body) > 1 else [ast.Pass()]
-    return made  # type: ignore[no-any-return]
+    return stripped  # type: ignore[no-any-return]
 
 
 _HAVE_DOCSTRINGS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -320,15 +320,15 @@ def _numbers(text: str) -> Mapping[str, Any] | None:
         node = ast.parse(text, mode="eval").body
         if not isinstance(node, ast.Call):
             return None
-        given = {
+        numbers = {
             n: ast.literal_eval(v) for n, v in zip(_FIELDS, node.args, strict=False)
         }
-        given |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+        numbers |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
     except (SyntaxError, ValueError):
         return None
     usual: dict[str, Any] = dict.fromkeys(_FIELDS)
     usual["hit_ratio"] = 1.0
-    return {**usual, **given} if given.keys() <= usual.keys() else None
+    return {**usual, **numbers} if numbers.keys() <= usual.keys() else None
 
 
 def _effect(name: str, was: Any, now: Any) -> str | None:

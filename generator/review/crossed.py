@@ -102,14 +102,14 @@ class Crossed:
         for run in self.runs:
             who = f"the {run.software}'s tests on the {run.dataset}'s dataset"
             for failed in run.failed[:_NAMED]:
-                said = f"failed when run: {who}: {failed}"
-                yield Reason(Decision.CHANGES, Weight.WRONG_VALUE, SOFTWARE_RUN, said)
+                reason = f"failed when run: {who}: {failed}"
+                yield Reason(Decision.CHANGES, Weight.WRONG_VALUE, SOFTWARE_RUN, reason)
             for problem in run.problems:
-                said = f"{who}: {problem}"
-                yield Reason(Decision.CHANGES, Weight.FALSE_CLAIM, SOFTWARE_RUN, said)
+                reason = f"{who}: {problem}"
+                yield Reason(Decision.CHANGES, Weight.FALSE_CLAIM, SOFTWARE_RUN, reason)
             if run.lost:
-                said = f"{who} no longer ask {some(run.lost, 3)}"
-                yield Reason(Decision.PERSON, Weight.WEAKER_CHECK, SOFTWARE_RUN, said)
+                reason = f"{who} no longer ask {some(run.lost, 3)}"
+                yield Reason(Decision.PERSON, Weight.WEAKER_CHECK, SOFTWARE_RUN, reason)
 
     @property
     def lines(self) -> Iterator[str]:
@@ -292,11 +292,11 @@ def _read(
     outcome: sandbox.CommandOutcome, results: Path
 ) -> tuple[tuple[str, ...], Sequence[TestResult]]:
     """Return why a run tells nothing, and what its tests reported."""
-    said = outcome.limit or outcome.detail
-    if outcome.exit_status not in (0, 1) or said:
+    ending = outcome.limit or outcome.detail
+    if outcome.exit_status not in (0, 1) or ending:
         lines = (outcome.stderr or outcome.stdout).strip().splitlines()
         last = lines[-1] if lines else f"it ended with {outcome.exit_status}"
-        return (one_line(f"it did not end well: {said or last}", 300),), ()
+        return (one_line(f"it did not end well: {ending or last}", 300),), ()
     try:
         data = sandbox.read_result(results, limit=_RESULTS)
         tests = parse_results(data, _FILE).tests if data is not None else ()

@@ -161,11 +161,17 @@ def _tolerances(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
 def _judged_by(op_type: str, output: str, dtype: str) -> str:
     """Return the tolerances that apply, in their order; the first one wins."""
     bounds = DEFAULTS.get(dtype, EXACT)
-    said = f"the default of {dtype} (rtol {bounds.rtol:g}, atol {bounds.atol:g})"
-    own = [one_line(text, 200) for name, text in _overrides(op_type) if name == output]
+    default = f"the default of {dtype} (rtol {bounds.rtol:g}, atol {bounds.atol:g})"
+    overrides = [
+        one_line(text, 200) for name, text in _overrides(op_type) if name == output
+    ]
     # one for all sources leaves nothing to the default
-    rest = [] if any(text.endswith(_ALL) for text in own) else [one_line(said, 100)]
-    return ", else ".join([*own, *rest])
+    rest = (
+        []
+        if any(text.endswith(_ALL) for text in overrides)
+        else [one_line(default, 100)]
+    )
+    return ", else ".join([*overrides, *rest])
 
 
 @cache

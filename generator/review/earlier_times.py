@@ -18,13 +18,13 @@ def times_at(root: Path, revision: str) -> dict[Key, Time]:
     repository = open_repository(root)
     with one_line_errors():
         tree = repository.tree(repository.resolve(revision))
-    kept = sorted(
+    known = sorted(
         path
         for path, entry in tree.items()
         if path.startswith("traces/") and path.endswith(".jsonl") and entry.is_file
     )
-    if not kept:
+    if not known:
         raise Failure(f"{quote(revision, 200)} has no traces.")
     return times_in(
-        zip(kept, repository.blobs([tree[path].oid for path in kept]), strict=True)
+        zip(known, repository.blobs([tree[path].oid for path in known]), strict=True)
     )

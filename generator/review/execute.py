@@ -113,8 +113,8 @@ def _run(
     layers = sandbox.warnings()
     if not collected.ok or not expected or collected.truncated:
         lines = (collected.stderr or collected.stdout).strip().splitlines()
-        said = collected.detail or (lines[-1] if lines else "nothing was printed")
-        problems.append(one_line(f"the tests could not be listed: {said}", 300))
+        message = collected.detail or (lines[-1] if lines else "nothing was printed")
+        problems.append(one_line(f"the tests could not be listed: {message}", 300))
         return Executed(device, problems=tuple(problems), layers=layers)
     canaries = plant(plans, expected, tests / "references")
     wrong = canaries.all
@@ -124,7 +124,7 @@ def _run(
     command += ["-q", "--results", _FILE, f"@{arguments}"]
     outcome = confined(command, results=results, limits=limits)
     ran: Sequence[TestResult] = ()
-    own: Sequence[TestResult] = ()
+    results_here: Sequence[TestResult] = ()
     comparisons: tuple[ExecutedComparison, ...] = ()
     try:
         data = sandbox.read_result(results, limit=_RESULTS)
@@ -134,8 +134,8 @@ def _run(
             # messages name files as they lie in the dataset, not here
             ran = parse_results(data.replace(f"{folder}/".encode(), b""), _FILE).tests
         # what a canary compares is no word on the definition that it copies
-        own = [test for test in ran if test.test not in wrong]
-        comparisons = comparisons_of(own, {d.name for d in definitions})
+        results_here = [test for test in ran if test.test not in wrong]
+        comparisons = comparisons_of(results_here, {d.name for d in definitions})
     except (OSError, ValueError, Failure) as error:
         problems.append(one_line(f"the results can't be read: {error}", 300))
     reported = [(test.test, test.status) for test in ran]
@@ -148,7 +148,7 @@ def _run(
         len(tally.skipped),
         tuple(problems),
         layers,
-        _met_a_kernel(own) if not problems and device == "cuda" else (),
+        _met_a_kernel(results_here) if not problems and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )

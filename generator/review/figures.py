@@ -75,16 +75,16 @@ def of_grid(error_map: ErrorMap) -> str:
     worst = worst_cell(error_map)
     if worst is None:
         return "There is no error."
-    said = []
+    labels = []
     for noun, place, cells, size in (
         ("row", worst[0], len(error_map.grid), error_map.rows),
         ("column", worst[1], len(error_map.grid[0]), error_map.columns),
     ):
         first, last = block(place, cells, size)
-        said.append(
+        labels.append(
             f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
         )
-    return f"Worst: {ratio(error_map.ratios[worst])} in {', '.join(said)}."
+    return f"Worst: {ratio(error_map.ratios[worst])} in {', '.join(labels)}."
 
 
 def ratio(value: float | None) -> str:

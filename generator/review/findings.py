@@ -102,8 +102,10 @@ def of_paths(sources: Sources) -> Iterator[Problem]:
             what = _happened(path, sources)
             yield UNKNOWN_PATH.problem(path, f"{what}, and {treatment.could}.")
         elif treatment.could:
-            said = f"{_happened(path, sources)} ({treatment.name}): {treatment.could}."
-            yield RUNS.problem(path, said)
+            message = (
+                f"{_happened(path, sources)} ({treatment.name}): {treatment.could}."
+            )
+            yield RUNS.problem(path, message)
 
 
 def _happened(path: str, sources: Sources) -> str:
@@ -128,5 +130,7 @@ def reasons_of(findings: Iterable[Problem]) -> Iterator[Reason]:
         files = tuple(dict.fromkeys(problem.file for problem in listed))
         named = some([quote(file, 120) for file in files], _NAMED)
         same = len({problem.message for problem in listed}) == 1 or len(listed) == 1
-        said = listed[0].message if same else ASKS[rule][0].explanation
-        yield Reason(decision, weight, rule, one_line(f"{named}: {said}", 4000), files)
+        message = listed[0].message if same else ASKS[rule][0].explanation
+        yield Reason(
+            decision, weight, rule, one_line(f"{named}: {message}", 4000), files
+        )

@@ -121,14 +121,14 @@ def _row(
     hits = [c.hit_ratio for c in comparisons if c.hit_ratio is not None]
     bad = sum(c.is_bad for c in comparisons)
     count = plural(len(comparisons), "comparison")
-    said = f"{bad} of {count} failed" if bad else count
+    failures = f"{bad} of {count} failed" if bad else count
     return PageRow(
         *result_of(comparisons, executed),
         worst.definition,
         worst.source,
         f"this run, {executed.device}",
         target,
-        said if worst.output else "".join(worst.findings[:1]),
+        failures if worst.output else "".join(worst.findings[:1]),
         worst.case,
         max((c.nmse for c in comparisons), key=_number),
         min(hits, key=lambda v: -_number(-v), default=None),
@@ -180,7 +180,7 @@ def page(review: Review) -> str:
     groups = list(groups_of(executed)) if executed is not None else []
     comparisons = executed.comparisons if executed is not None else ()
     known = review.known
-    kept = [
+    shown = [
         row
         for n, change in enumerate(review.changes, 1)
         if known is not None
@@ -196,7 +196,7 @@ def page(review: Review) -> str:
         groups=groups,
         solutions=of_solutions(review.evaluated) if review.evaluated else None,
         claims=of_claims(review.evaluated) if review.evaluated else None,
-        rows=[*(row for row, _ in groups), *kept],
+        rows=[*(row for row, _ in groups), *shown],
         run=list(of_run(executed)) if executed is not None else [],
         crossed=list(review.crossed.lines) if review.crossed is not None else [],
         ids={comparison: f"c{n}" for n, comparison in enumerate(comparisons, 1)},

@@ -104,20 +104,20 @@ def agreed_finding(
     if new.name in known.unproven_allowed and _why_unproven(new, known):
         return PointFinding(YES, "nothing is compared, as --allow-unproven accepts")
     mine = list(_about(new, known.after))
-    if bad := [said for about in mine for said in _failed(*about)]:
+    if bad := [words for about in mine for words in _failed(*about)]:
         return PointFinding(NO, bad[0])
-    passed = [(run, said) for run, entry in mine for said in _passed(run, entry)]
-    if good := [said for run, said in passed if known.counts(run, new.name)]:
+    passed = [(run, words) for run, entry in mine for words in _passed(run, entry)]
+    if good := [words for run, words in passed if known.counts(run, new.name)]:
         return PointFinding(YES, "; ".join(good[:3]))
     if not change.computes and change.old is not None:
         before = list(_about(change.old, known.before))
-        kept = [said for about in before for said in _passed(*about)]
-        if kept and not any(_failed(*about) for about in before):
-            seen = f"of the text before, which computes the same: {kept[0]}"
+        before_words = [words for about in before for words in _passed(*about)]
+        if before_words and not any(_failed(*about) for about in before):
+            seen = f"of the text before, which computes the same: {before_words[0]}"
             return PointFinding(YES, seen)
     if passed:
         return PointFinding(UNKNOWN, f"{CLAIMED}{passed[0][1]}", needs_gpu=True)
-    lesser = [said for about in mine for said in _lesser(*about)]
+    lesser = [words for about in mine for words in _lesser(*about)]
     seen = "no run in verification/ compared this text with a kernel on a GPU"
     if lesser:
         seen += f"; there is {some(lesser, 2)}"
@@ -206,16 +206,18 @@ def _at_workloads(
         return PointFinding(NO, "they can't all be told apart: see the problems")
     mine = [(run, known.counts(run, new.name)) for run in known.after]
     text = new.name, basis_of(new)
-    kept = asked & compared_workloads((run for run, counts in mine if counts), *text)
+    compared = asked & compared_workloads(
+        (run for run, counts in mine if counts), *text
+    )
     claimed = asked & compared_workloads((run for run, _ in mine), *text)
-    if kept == asked:
+    if compared == asked:
         return PointFinding(
             YES, f"a kernel on a GPU agreed at {plural(len(asked), 'workload')}"
         )
     if claimed == asked:
-        said = f"agreed at {plural(len(asked), 'workload')}"
-        return PointFinding(UNKNOWN, CLAIMED + said, needs_gpu=True)
-    share = f"{len(kept)} of {plural(len(asked), 'workload')} on record"
+        summary = f"agreed at {plural(len(asked), 'workload')}"
+        return PointFinding(UNKNOWN, CLAIMED + summary, needs_gpu=True)
+    share = f"{len(compared)} of {plural(len(asked), 'workload')} on record"
     file = rendered_test(new.op_type, known.sides.head)
     command = f"pytest {file} --definition {new.name} --device cuda"
     return PointFinding(
@@ -260,8 +262,8 @@ def _traces(
     for path in paths:
         for _, line in read_json_lines(known.root, path).lines:
             evaluation = line.get("evaluation") if isinstance(line, dict) else None
-            said = evaluation.get("status") if isinstance(evaluation, dict) else None
-            statuses[str(said)] += 1
+            status = evaluation.get("status") if isinstance(evaluation, dict) else None
+            statuses[str(status)] += 1
     counted = ", ".join(f"{n} {one_line(s, 40)}" for s, n in sorted(statuses.items()))
     answer = YES if set(statuses) == {"PASSED"} else NO
     return PointFinding(answer, f"{counted or 'no line'} (its author's)")
@@ -290,7 +292,7 @@ def _recording(
         for source, verdict in entry.sources.items()
         if is_recorded(source) and verdict.verdict in ("PASSED", *_BAD)
     ]
-    if bad := [said for verdict, said in replays if verdict in _BAD]:
+    if bad := [words for verdict, words in replays if verdict in _BAD]:
         return PointFinding(NO, f"its replay failed: {bad[0]}")
     if replays:
         return PointFinding(YES, f"{shown}; its replay passed: {replays[0][1]}")

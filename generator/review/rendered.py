@@ -60,18 +60,20 @@ def check_tests(sources: Sources) -> RenderedChange:
     base = _Base(sources)
     problems: list[Problem] = []
     if software and base.is_changed_by_the_change:
-        said = "The software that made this review has this file as the change has it."
-        problems += [OWN_SOFTWARE.problem(path, said) for path in base.mine[:1]]
+        message = (
+            "The software that made this review has this file as the change has it."
+        )
+        problems += [OWN_SOFTWARE.problem(path, message) for path in base.mine[:1]]
     equal = set()
-    made = base.render(op_types_to_render(sides)) if changed else {}
+    rendered = base.render(op_types_to_render(sides)) if changed else {}
     for path in changed:
         if path == f"{TESTS}{SUMS}" or path not in sides.head:
             continue
         data = sources.read(path, _MAX_BYTES)
-        if data is not None and data == made.get(path):
+        if data is not None and data == rendered.get(path):
             equal.add(path)
         else:
-            problems.append(_unequal(path, data, made, sources, bool(software)))
+            problems.append(_unequal(path, data, rendered, sources, bool(software)))
     if f"{TESTS}{SUMS}" in sides.head and changed:
         problems += _sums(sources, equal)
     changes = list(_changes([*changed, *software], sources))
@@ -82,13 +84,13 @@ def check_tests(sources: Sources) -> RenderedChange:
 def _unequal(
     path: str,
     data: bytes | None,
-    made: Mapping[str, bytes],
+    rendered: Mapping[str, bytes],
     sources: Sources,
     has_software: bool,
 ) -> Problem:
     old = sources.read(path, _MAX_BYTES, of_base=True)
     was_rendered = old is not None and _is_rendered(path, old)
-    is_rendered = path in made or was_rendered
+    is_rendered = path in rendered or was_rendered
     if data is None:
         return UNRENDERED.problem(path, "The file can't be read, or is too large.")
     if not is_rendered:
@@ -98,11 +100,11 @@ def _unequal(
         message = "It is not what the base's software renders; the change has another."
         return UNCOMPARED.problem(path, message)
     message = "It is not what is rendered from the definitions of the change."
-    if path not in made:
+    if path not in rendered:
         message = "It was rendered, and nothing of the change renders it any more."
     line = None
-    if path in made:
-        pairs = zip(data.splitlines(), made[path].splitlines(), strict=False)
+    if path in rendered:
+        pairs = zip(data.splitlines(), rendered[path].splitlines(), strict=False)
         numbered = enumerate(pairs, 1)
         line = next((n for n, (now, wanted) in numbered if now != wanted), None)
     return UNRENDERED.problem(path, message, line=line)
@@ -152,10 +154,10 @@ def _weaker(changes: Iterable[CheckChange], equal: set[str]) -> Iterator[Problem
     for path, weaker in by_file.items():
         first = weaker[0]
         more = f"; {len(weaker) - 1} more" if len(weaker) > 1 else ""
-        said = f"{first.effect}: {first.kind} {first.name}"
+        message = f"{first.effect}: {first.kind} {first.name}"
         if first.before and first.after:
-            said += f": {quote(first.before, 80)} becomes {quote(first.after, 80)}"
-        yield WEAKER.problem(path, f"{said}{more}.")
+            message += f": {quote(first.before, 80)} becomes {quote(first.after, 80)}"
+        yield WEAKER.problem(path, f"{message}{more}.")
 
 
 class _Base:

@@ -143,8 +143,8 @@ def _quoted(lines: Iterable[str]) -> Table:
 
 def _change(change: Change) -> Table:
     differences = (Row((d.part, Quoted(d.text))) for d in change.differences)
-    said = (Row((Quoted(line),)) for line in details(change))
-    return Table([*differences, *said], title=Quoted(title(change)))
+    rows = (Row((Quoted(line),)) for line in details(change))
+    return Table([*differences, *rows], title=Quoted(title(change)))
 
 
 def headline(review: Review) -> str:
@@ -187,8 +187,8 @@ def details(change: Change) -> Iterator[str]:
     for kind in ("blobs", "recording", "solutions", "traces"):
         counts = change.files.get(kind, {}).items()
         if counts:
-            said = (f"{plural(count, 'file')} {what}" for what, count in counts)
-            yield f"{kind}: {', '.join(said)}"
+            lines = (f"{plural(count, 'file')} {what}" for what, count in counts)
+            yield f"{kind}: {', '.join(lines)}"
 
 
 def counted(review: Review) -> str:

@@ -322,8 +322,8 @@ def with_results(review: Review, executed: Executed) -> Review:
         for p in executed.problems
     ]
     if not executed.passed and not reasons:
-        said = "the run compared nothing"
-        reasons.append(Reason(Decision.CHANGES, Weight.FALSE_CLAIM, RUN, said))
+        message = "the run compared nothing"
+        reasons.append(Reason(Decision.CHANGES, Weight.FALSE_CLAIM, RUN, message))
     kept = list(review.grounds)
     if not reasons:
         agreed = {*executed.compared}
@@ -349,17 +349,17 @@ def with_software(review: Review, crossed: Crossed) -> Review:
 def with_solutions(review: Review, evaluated: EvaluatedChange) -> Review:
     """Return a review with the verdicts on solutions and on what traces claim."""
     against = [
-        Reason(Decision.CHANGES, Weight.FALSE_CLAIM, SOLUTIONS_RUN, said)
-        for said in evaluated.against[:_NAMED]
+        Reason(Decision.CHANGES, Weight.FALSE_CLAIM, SOLUTIONS_RUN, words)
+        for words in evaluated.against[:_NAMED]
     ]
-    kept = [reason for reason in review.grounds if reason.point != NOT_RUN]
+    grounds = [reason for reason in review.grounds if reason.point != NOT_RUN]
     is_trusted = review.known is not None and review.known.trust_evidence
     unseen = [*evaluated.unknown, *([] if is_trusted else evaluated.unmeasured)]
-    for said in unseen[:_NAMED]:
-        kept.append(Reason(Decision.GPU, Weight.CLAIM, SOLUTIONS_RUN, said))
-    for said in evaluated.contrary[:_NAMED]:
-        kept.append(Reason(Decision.PERSON, Weight.CLAIM, SOLUTIONS_RUN, said))
-    return replace(review, grounds=by_weight([*kept, *against]), evaluated=evaluated)
+    for words in unseen[:_NAMED]:
+        grounds.append(Reason(Decision.GPU, Weight.CLAIM, SOLUTIONS_RUN, words))
+    for words in evaluated.contrary[:_NAMED]:
+        grounds.append(Reason(Decision.PERSON, Weight.CLAIM, SOLUTIONS_RUN, words))
+    return replace(review, grounds=by_weight([*grounds, *against]), evaluated=evaluated)
 
 
 FAILED_RUN, RUN = "executed-failed", "executed"
@@ -373,8 +373,8 @@ def _of_problems(new: Sequence[Problem]) -> Iterator[Reason]:
     if errors:
         files = tuple(dict.fromkeys(p.file for p in errors))
         first = f"{errors[0].rule} in {one_line(errors[0].file)}"
-        said = f"{plural(len(errors), 'new error')}, first {first}"
-        yield Reason(Decision.CHANGES, Weight.ERROR, NEW_ERROR, said, files)
+        message = f"{plural(len(errors), 'new error')}, first {first}"
+        yield Reason(Decision.CHANGES, Weight.ERROR, NEW_ERROR, message, files)
 
 
 def _not_run(sides: Sides, trusted: Collection[Treatment]) -> Iterator[Reason]:
@@ -384,5 +384,5 @@ def _not_run(sides: Sides, trusted: Collection[Treatment]) -> Iterator[Reason]:
         paths = [path for path in of_kind if path in sides.head]
         if paths and treatment not in trusted:
             named = some([quote(path, 120) for path in paths], _NAMED)
-            said = f"{named}: not run here (trace-dataset review --execute)"
-            yield Reason(Decision.PERSON, Weight.CLAIM, NOT_RUN, said, tuple(paths))
+            message = f"{named}: not run here (trace-dataset review --execute)"
+            yield Reason(Decision.PERSON, Weight.CLAIM, NOT_RUN, message, tuple(paths))

@@ -68,13 +68,13 @@ def _trees(
     if tip is None:
         return Revisions("", "", "the checkout has no commit yet"), *sides("")
     shown = "" if head is None else tip
-    found = _base(repository, tip, base)
-    if found is None and head is None:
+    based = _base(repository, tip, base)
+    if based is None and head is None:
         old, new = sides(tip)
         if Sides(old, new).changed or repository.outside(tip, None):
             return Revisions(tip, shown, "the last commit"), old, new
-    commit, said = found or _before(repository, tip)
-    return Revisions(commit, shown, said), *sides(commit)
+    commit, which = based or _before(repository, tip)
+    return Revisions(commit, shown, which), *sides(commit)
 
 
 def _base(
@@ -93,8 +93,10 @@ def _base(
             return wanted, f"{quote(asked)}, which shares no history with head"
         ahead, _ = repository.git.ahead_behind(wanted, common)
         if ahead:
-            said = f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
-            return common, f"{said} further by now"
+            which = (
+                f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
+            )
+            return common, f"{which} further by now"
         return common, quote(asked)
     for name in DEFAULT_BRANCHES:
         branch = repository.find(name)

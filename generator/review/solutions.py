@@ -199,8 +199,8 @@ def _together(claims: Iterable[TraceClaim]) -> Iterator[str]:
         same.setdefault(about, []).append(c.line)
     for (file, solution, status, found, why), lines in same.items():
         where = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines)} lines"
-        said = f"{file} {where}: {solution} claims {status}, is {found} {why}"
-        yield one_line(said.strip(), _LONG)
+        line = f"{file} {where}: {solution} claims {status}, is {found} {why}"
+        yield one_line(line.strip(), _LONG)
 
 
 def evaluate_change(
@@ -225,9 +225,9 @@ def evaluate_change(
     claims: list[TraceClaim] = []
     elsewhere: list[str] = []
     brings = False
-    for own in (False, True):
+    for is_own in (False, True):
         # a definition that the change brings or rewrites is its author's word
-        of_kind = [c for c in changes if c.new is not None and c.computes is own]
+        of_kind = [c for c in changes if c.new is not None and c.computes is is_own]
         lying = [
             (change.key, solution)
             for change in of_kind
@@ -250,7 +250,7 @@ def evaluate_change(
             elsewhere += [one.path for one in solutions if {*one.hardware} - {"cpu"}]
         files = [DatasetFile(*change.key, change.path) for change in of_kind]
         asks = EvaluationRequest(
-            device, timing=device == "cuda", runs_references=not own
+            device, timing=device == "cuda", runs_references=not is_own
         )
         if keep_failures is not None:
             folder = str((keep_failures / "solutions").resolve())
@@ -262,8 +262,10 @@ def evaluate_change(
         fresh: Mapping[Key, Time] = {}
         machine = environment(device)
         if device == "cuda":
-            made = trace_files(judged, machine, now())
-            fresh = times_in((p, d) for p, d in made.items() if p.endswith(".jsonl"))
+            traces_made = trace_files(judged, machine, now())
+            fresh = times_in(
+                (p, d) for p, d in traces_made.items() if p.endswith(".jsonl")
+            )
         held: list[TraceClaim] = []
         noises: dict[int, str] = {}
         for change, file, line, trace in traces:

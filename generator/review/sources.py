@@ -158,9 +158,9 @@ def write_sides(
         os.makedirs(side)
         shallow: Tree = {}
         for path, entry in tree.items():
-            kept = _what_is_read(path, entry, sides, op_types)
+            content = _what_is_read(path, entry, sides, op_types)
             owner = owner_of(path)
-            if kept is not None and owner is not None and owner[0] not in judged:
+            if content is not None and owner is not None and owner[0] not in judged:
                 (op_type, name), kind = owner
                 # blobs and recordings matter to no other definition; workloads have the
                 # name of theirs, and are left out of both sides or of none
@@ -179,10 +179,10 @@ def write_sides(
                     "oracle",
                 )
                 if entry.is_file and not is_text:
-                    kept = HOLLOW
+                    content = HOLLOW
             is_recording = owner is not None and owner[1] == "recording"
-            if kept is not None and not (side == base and is_recording):
-                shallow[path] = kept
+            if content is not None and not (side == base and is_recording):
+                shallow[path] = content
         write_tree(blobs, shallow, side)
         lines = (f"workloads/{op_type}/{name}.jsonl" for op_type, name in judged)
         named = {path for line in lines for path in blobs_named(side, line)}

@@ -57,11 +57,11 @@ def check(
             allowed = {n for w in wholes for n in _shares(w, figure, definition)}
             if axes[axis] not in allowed:
                 numbers = [str(number) for number in sorted(allowed)]
-                said = " or ".join(numbers)
+                wanted = " or ".join(numbers)
                 if figure.takes == "any":
-                    said = f"one of {', '.join(numbers)}"
+                    wanted = f"one of {', '.join(numbers)}"
                 message = f"The axis {quote(axis)} is {axes[axis]}; "
-                message += f"{one_line(model, 100)} says {said}."
+                message += f"{one_line(model, 100)} says {wanted}."
                 yield rule.at(message, "axes", axis, "value")
 
 

@@ -68,14 +68,14 @@ def name_tokens(name: str) -> tuple[tuple[str, int], ...]:
 def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield Problems of the path `…/<op_type>/<name>.json`, the names and the axes."""
     *_, folder, file = definition.path.split("/")
-    for rule, field, what, said in (
+    for rule, field, what, text in (
         (NAME_FILE, "name", "file", file.removesuffix(".json")),
         (NAME_OP_TYPE, "op_type", "folder", folder),
     ):
         value = getattr(definition, field)
-        if value != said:
+        if value != text:
             message = f"The {field} is {quote(value)}, but the {what} is named "
-            yield rule.at(f"{message}{quote(said)}.", field)
+            yield rule.at(f"{message}{quote(text)}.", field)
     for group in ("axes", "inputs", "outputs"):
         for name in filter(keyword.iskeyword, getattr(definition, group)):
             message = f"The name {quote(name)} is a keyword of Python."

@@ -146,8 +146,8 @@ def _forward(root: Path, definition: LoadedDefinition) -> Forward | str:
 def _matched(backward: LoadedDefinition, forward: LoadedDefinition) -> Forward | str:
     """Return how a backward definition belongs to a forward one, or why it does not."""
     for name, tensor in forward.inputs.items():
-        own = backward.inputs.get(name)
-        if own is None or (own.shape, own.dtype) != (tensor.shape, tensor.dtype):
+        mine = backward.inputs.get(name)
+        if mine is None or (mine.shape, mine.dtype) != (tensor.shape, tensor.dtype):
             return f"input {name} is not the same"
     for axis in forward.const_axes.keys() & backward.const_axes.keys():
         if forward.const_axes[axis] != backward.const_axes[axis]:
@@ -157,10 +157,10 @@ def _matched(backward: LoadedDefinition, forward: LoadedDefinition) -> Forward |
     for name in outputs:
         own_names = {form.format(name) for form in _GRADIENTS}
         own_names |= {*_ONLY} if len(outputs) == 1 else set()
-        found = [n for n in backward.inputs if n in own_names - {*forward.inputs}]
-        if len(found) > 1:
-            return f"{some(found, 3)} may all be the gradient of {name}"
-        gradients.append(found[0] if found else None)
+        incoming = [n for n in backward.inputs if n in own_names - {*forward.inputs}]
+        if len(incoming) > 1:
+            return f"{some(incoming, 3)} may all be the gradient of {name}"
+        gradients.append(incoming[0] if incoming else None)
     used = {name for name in gradients if name is not None}
     saved = {n: outputs.index(n) for n in backward.inputs if n in outputs}
     left = [n for n in backward.inputs if n not in {*forward.inputs, *used, *saved}]

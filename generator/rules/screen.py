@@ -170,11 +170,17 @@ def _parameters(tree: ast.Module) -> Iterator[ast.Name]:
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         inside = [node for part in function.body for node in ast.walk(part)]
-        own = function.args
-        given = {a.arg for a in (*own.posonlyargs, *own.args, *own.kwonlyargs)}
+        arguments = function.args
+        parameters = {
+            a.arg
+            for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        }
         reached = {n for s in inside if isinstance(s, ast.Global) for n in s.names}
         for node in inside:
-            if isinstance(node, ast.Name) and node.id in NAMES.keys() & given - reached:
+            if (
+                isinstance(node, ast.Name)
+                and node.id in NAMES.keys() & parameters - reached
+            ):
                 yield node
 
 

@@ -68,10 +68,10 @@ def check_solution(
     `names` maps the names of solutions seen before to their files.
     """
     _, author, _, of, name = file.removesuffix(".json").split("/", 4)
-    for field, said in (("author", author), ("definition", of), ("name", name)):
-        if value[field] != said:
+    for field, stated in (("author", author), ("definition", of), ("name", name)):
+        if value[field] != stated:
             message = f"The {field} is {quote(value[field])}, the path says "
-            yield SOLUTION_PATH.at(f"{message}{quote(said)}.", field)
+            yield SOLUTION_PATH.at(f"{message}{quote(stated)}.", field)
     first = names.setdefault(value["name"], file)
     if first != file:
         message = (

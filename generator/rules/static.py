@@ -315,9 +315,9 @@ def _names(source: str) -> tuple[set[str], dict[str, int]]:
     bound |= {n for of in accesses for how, n, _ in of if how == "STORE_GLOBAL"}
     undefined: dict[str, int] = {}
     for of in accesses:
-        own = {name for how, name, _ in of if how == "STORE_NAME"}
+        local = {name for how, name, _ in of if how == "STORE_NAME"}
         for how, name, line in of:
-            if how in _READS and name in read - bound - own:
+            if how in _READS and name in read - bound - local:
                 undefined[name] = min(line, undefined.get(name, line))
     return bound, dict(sorted(undefined.items(), key=lambda item: (item[1], item[0])))
 

@@ -69,8 +69,8 @@ def declared_definition(
 ) -> Definition:
     """Return what an op's functions need of a definition; `axes` replace constant axes."""
     spec = spec_of(definition)
-    found = resolve_constants(definition, spec)[0] if spec is not None else ()
-    constants = {constant.name: constant.value for constant in found}
+    resolved = resolve_constants(definition, spec)[0] if spec is not None else ()
+    constants = {constant.name: constant.value for constant in resolved}
     interface = Interface(
         declarations(definition.inputs),
         declarations(definition.outputs),

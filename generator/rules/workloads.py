@@ -75,12 +75,12 @@ def check_form(
     workload: Mapping[str, Any], definition: LoadedDefinition
 ) -> Iterator[Problem]:
     """Yield Problems for axes and inputs that are missing, unknown or of another kind."""
-    given, wanted = workload["axes"], definition.var_axes
+    stated, wanted = workload["axes"], definition.var_axes
     for axis in wanted:
-        if axis not in given:
+        if axis not in stated:
             message = f"The variable axis {quote(axis)} has no value."
             yield WORKLOAD_AXIS.at(message, "workload", "axes")
-    for axis in given:
+    for axis in stated:
         if axis not in wanted:
             what = f"is not in the definition.{did_you_mean(axis, wanted)}"
             if axis in definition.axes:

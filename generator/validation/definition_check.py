@@ -97,15 +97,15 @@ def check_unit(
         problems += limited(_of_traces(root, path, known), path)
     if unit.traces:
         problems += check_coverage(known, unit.traces[0])
-    own = f"{BLOBS}/{file.op_type}/{file.name}/"
+    folder = f"{BLOBS}/{file.op_type}/{file.name}/"
     used = {posixpath.normpath(path) for path in blobs.states}
-    unused = tuple(_unused(root, own, used, problems))
+    unused = tuple(_unused(root, folder, used, problems))
     return CheckedDefinition(
         name=definition.name if definition is not None else None,
         problems=tuple(problems),
         workloads=workloads.count,
         summary=summarise(definition) if definition is not None else None,
-        elsewhere=tuple(sorted(path for path in used if not path.startswith(own))),
+        elsewhere=tuple(sorted(path for path in used if not path.startswith(folder))),
         unused=unused,
         unproven=why_unproven(root, definition) if definition is not None else None,
     )

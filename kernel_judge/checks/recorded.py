@@ -151,13 +151,17 @@ def _pair(
     misshapen = _misshapen(actual, entry)
     if misshapen is not None:
         return pair(actual, expected, settled=Comparison(FAILED, (misshapen,)))
-    kept = kept_positions(subject.name, case, name, entry)
+    positions_kept = kept_positions(subject.name, case, name, entry)
     if rows is not None and shape and shape[0] == len(rows):
-        defined = rows[kept // max(math.prod(shape[1:]), 1)]
-        kept, expected = kept[defined], expected[defined]
-        if not len(kept):
+        defined = rows[positions_kept // max(math.prod(shape[1:]), 1)]
+        positions_kept, expected = positions_kept[defined], expected[defined]
+        if not len(positions_kept):
             return None
-    return pair(on_cpu(actual).reshape(-1)[kept], expected, place=(kept, shape))
+    return pair(
+        on_cpu(actual).reshape(-1)[positions_kept],
+        expected,
+        place=(positions_kept, shape),
+    )
 
 
 def _misshapen(actual: Any, entry: Mapping[str, Any]) -> str | None:

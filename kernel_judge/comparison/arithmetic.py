@@ -157,12 +157,12 @@ def assert_matches(
         finite = expected.detach().double()
         finite = finite[torch.isfinite(finite)]
         rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
-        own = {
+        stated = {
             "dtype": actual.dtype,
             "scale": rms or 1.0,
             "elements": max(actual.numel(), 1),
         }
-        tolerance = bounds(**{**own, **arithmetic})
+        tolerance = bounds(**{**stated, **arithmetic})
     comparison = compare(actual, expected, tolerance, same_dtype=False)
     if not comparison.passed:
         raise AssertionError(f"{comparison.message('the output')}\n  {tolerance}")

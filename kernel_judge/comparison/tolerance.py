@@ -144,9 +144,11 @@ def choose_tolerance(
     # a recording of a kernel is judged as the kernel itself
     source = source.removeprefix(RECORDED)
     default = DEFAULTS.get(dtype, EXACT)
-    own = of_definition(overrides, constants)
-    found = (o.tolerance for o in own if o.applies(output, source, case, axes))
-    chosen = next(found, default)
+    of_constants = of_definition(overrides, constants)
+    applying = (
+        o.tolerance for o in of_constants if o.applies(output, source, case, axes)
+    )
+    chosen = next(applying, default)
     if chosen.bias is None:
         chosen = replace(chosen, bias=default.bias)
     if run_tolerance is not None and chosen != EXACT:

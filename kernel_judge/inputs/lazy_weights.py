@@ -67,7 +67,7 @@ class Tiled:
             torch.split(other.view(here.dtype), length),
             strict=True,
         )
-        return all(torch.equal(window, given) for window, given in parts)
+        return all(torch.equal(window, part) for window, part in parts)
 
     def _windows(self) -> torch.Tensor:
         """Return all elements as words of their bits, without making them."""

@@ -16,10 +16,10 @@ def moved(values: Mapping[str, Any], exponents: Mapping[str, float]) -> dict[str
     Inputs that the interface lacks are passed over. In bytes that are exponents of two it
     is added.
     """
-    made = dict(values)
-    for name in exponents.keys() & made.keys():
-        made[name] = _times(made[name], exponents[name])
-    return made
+    copied = dict(values)
+    for name in exponents.keys() & copied.keys():
+        copied[name] = _times(copied[name], exponents[name])
+    return copied
 
 
 def _times(value: Any, exponent: float) -> Any:

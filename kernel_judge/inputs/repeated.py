@@ -28,8 +28,8 @@ def past_limits(
 
     61 of them are distinct; `axes` are the others, `params` the case's.
     """
-    made = {**axes, axis: rows}
-    return Case("past-limits", LIMITS, made, params or {}, repeats=axis)
+    longer = {**axes, axis: rows}
+    return Case("past-limits", LIMITS, longer, params or {}, repeats=axis)
 
 
 def lengthened(case: Case, axis: str, length: int) -> Case:
@@ -57,8 +57,8 @@ def repeated_inputs(
     """
     if not case.repeats:
         return moved(make_inputs(definition, case, stream), case.moved)
-    made = make_inputs(definition, shortened(case), stream)
-    return repeated(made, definition.interface.input_specs, case)
+    inputs = make_inputs(definition, shortened(case), stream)
+    return repeated(inputs, definition.interface.input_specs, case)
 
 
 def shortened(case: Case) -> Case:

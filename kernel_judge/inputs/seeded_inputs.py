@@ -60,18 +60,18 @@ class Stream:
         `std` is in the units of the values; the bound is sqrt(6)·std. The scaling is
         one float32 product, the conversion to `dtype` one rounding.
         """
-        made = torch.empty(math.prod(shape), dtype=dtype)
+        values = torch.empty(math.prod(shape), dtype=dtype)
         # the variance of one 16-bit half is 2**32 / 12, that of two is 2**32 / 6
         scale = np.float32(std * math.sqrt(6.0) / 65536.0)
         # by an even number of values, which a core's cache holds
-        for part in torch.split(made, 1 << 16):
+        for part in torch.split(values, 1 << 16):
             raw = self._bits.random_raw((len(part) + 1) // 2)
             halves = raw.view(np.int16).reshape(-1, 2)[: len(part)]
             # exact: 17 bits
             total = np.add(halves[:, 0], halves[:, 1], dtype=np.float32)
             total *= scale
             part.copy_(torch.from_numpy(total))
-        return made.reshape(tuple(shape))
+        return values.reshape(tuple(shape))
 
     def matrix(
         self, rows: int, columns: int, std: float, dtype: torch.dtype

@@ -142,9 +142,9 @@ class Trial:
         Making them again takes longer than all the rest, and `modified_inputs` shows
         that they are as they were.
         """
-        made = self._made_on_cpu
+        inputs = self._made_on_cpu
         return {
-            name: made[name] if name in made else fresh(value, self.device)
+            name: inputs[name] if name in inputs else fresh(value, self.device)
             for name, value in self.inputs.items()
         }
 
@@ -181,10 +181,10 @@ class Trial:
         if calls == 1:
             return self.outputs
         if calls not in self._joined:
-            first, given = self.outputs, self.fresh_inputs()
+            first, inputs = self.outputs, self.fresh_inputs()
             seed(self.run_seed + 1)
             self._joined[calls] = join(
-                first, lambda: as_tuple(self._run(*given.values())), calls
+                first, lambda: as_tuple(self._run(*inputs.values())), calls
             )
         return self._joined[calls]
 
@@ -203,22 +203,22 @@ class Trial:
         Return its outputs, with the inputs that it filled behind them, and the names of
         the inputs beside which it wrote: what lies between their rows is poison.
         """
-        given = self._run_inputs()
-        views = {n: view_of_wider(v) for n, v in given.items() if can_be_wider(v)}
-        given |= views
+        inputs = self._run_inputs()
+        views = {n: view_of_wider(v) for n, v in inputs.items() if can_be_wider(v)}
+        inputs |= views
         seed(self.run_seed)
-        outputs = as_tuple(self._run(*given.values()))
-        written = (given[name] for name in self.modified_inputs)
+        outputs = as_tuple(self._run(*inputs.values()))
+        written = (inputs[name] for name in self.modified_inputs)
         beside = (name for name, view in views.items() if not is_poison_around(view))
         return (*outputs, *written), tuple(beside)
 
     @cached_property
     def _first_call(self) -> tuple[tuple[Any, ...], Inputs]:
         """Return the outputs, and the inputs that were written to, as they are now."""
-        given = self._run_inputs()
+        inputs = self._run_inputs()
         seed(self.run_seed)
         try:
-            outputs = as_tuple(self._run(*given.values()))
+            outputs = as_tuple(self._run(*inputs.values()))
         except Exception as error:
             if not self.guessed:
                 raise
@@ -226,19 +226,19 @@ class Trial:
             reason = f"UNRESOLVED: run() rejects guessed inputs: {kind}: {error}"
             skip(Kind.UNRESOLVED, reason)
         modified = {
-            name: given[name]
+            name: inputs[name]
             for name, value in self.inputs.items()
-            if not _untouched(value, given[name])
+            if not _untouched(value, inputs[name])
         }
         return outputs, modified
 
 
-def _untouched(value: Any, given: Any) -> bool:
+def _untouched(value: Any, passed: Any) -> bool:
     """Return whether what a callee was given is still what was made."""
     if isinstance(value, Tiled):
-        return value.same_bits(given)
+        return value.same_bits(passed)
     if isinstance(value, torch.Tensor):
-        return same_bits(given, value.to(given.device))
+        return same_bits(passed, value.to(passed.device))
     return True
 
 

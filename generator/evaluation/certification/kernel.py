@@ -81,13 +81,13 @@ def adapted(
     # the inputs in which outputs lie: known once it was called
     known: list[str] | None = None
 
-    def run(*given: Any) -> Any:
+    def run(*arguments: Any) -> Any:
         nonlocal known
-        inputs = dict(zip(names, given, strict=True))
+        inputs = dict(zip(names, arguments, strict=True))
         filled = subject.filled(inputs)
         tensors = [n for n in names if _is_tensor(inputs[n]) and n not in filled]
         before = {n: inputs[n].clone() for n in (tensors if known is None else known)}
-        returned = as_tuple(call(*given))
+        returned = as_tuple(call(*arguments))
         if strange := [v for v in returned if not isinstance(v, _ANSWERS)]:
             # of a sampler: what many draws of one seed came to
             name = type(strange[0]).__name__
@@ -120,7 +120,7 @@ def adapted(
         if any(value is None for value in outputs):
             sizes = sizes_of(subject.interface, subject.definition.axes, inputs)
             outputs = tuple(
-                _zeros(spec, sizes, given) if value is None else value
+                _zeros(spec, sizes, arguments) if value is None else value
                 for value, spec in zip(outputs, specs, strict=True)
             )
         return outputs[0] if count == 1 else outputs
@@ -132,9 +132,11 @@ def _changed(inputs: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     return [n for n, value in before.items() if not same_bits(inputs[n], value)]
 
 
-def _zeros(spec: Any, sizes: Mapping[str, int], given: Sequence[Any]) -> torch.Tensor:
+def _zeros(
+    spec: Any, sizes: Mapping[str, int], arguments: Sequence[Any]
+) -> torch.Tensor:
     """Return zeros of an output's shape where the arguments are."""
-    device = next(value.device for value in given if _is_tensor(value))
+    device = next(value.device for value in arguments if _is_tensor(value))
     return torch.zeros(shape_of(spec, sizes), dtype=dtype_of(spec.dtype), device=device)
 
 

@@ -51,22 +51,22 @@ def _written(
     folder: Path, planted: Planted, asked: Round, defects: Mapping[str, Run]
 ) -> list[str]:
     """Write a question; return the defects that it has: those that answer at all."""
-    given = asked.inputs
+    inputs = asked.inputs
     outputs = list(asked.subject.interface.output_specs)
     lines: list[str] = []
     for name, run in defects.items():
         # any checker sees one that raises
         with suppress(Exception):
-            _save(folder / f"{len(lines)}.safetensors", outputs, called(run, given))
+            _save(folder / f"{len(lines)}.safetensors", outputs, called(run, inputs))
             lines.append(name)
-    _save(folder / "expected.safetensors", outputs, called(planted.run, given))
-    _save(folder / "inputs.safetensors", list(given), list(given.values()))
+    _save(folder / "expected.safetensors", outputs, called(planted.run, inputs))
+    _save(folder / "inputs.safetensors", list(inputs), list(inputs.values()))
     question = {
         "definition": planted.definition.name,
         "op_type": planted.definition.op_type,
         "case": asked.case.name,
         "scalars": {
-            n: v for n, v in given.items() if isinstance(v, (bool, int, float))
+            n: v for n, v in inputs.items() if isinstance(v, (bool, int, float))
         },
         "outputs": outputs,
         "defects": lines,

@@ -42,5 +42,7 @@ def into(domain: str, drawn: torch.Tensor) -> torch.Tensor:
 
     Raises KeyError for a domain that is none.
     """
-    made = DOMAINS[domain](drawn)
-    return made.view(drawn.dtype) if domain == "powers-of-two" else made.to(drawn.dtype)
+    moved = DOMAINS[domain](drawn)
+    return (
+        moved.view(drawn.dtype) if domain == "powers-of-two" else moved.to(drawn.dtype)
+    )

@@ -69,9 +69,11 @@ def not_finite(
     Raises what `drawn_inputs` and the reference raise.
     """
     drawn = drawn_inputs(definition, workload, dataset, domains=domains)
-    given = [v.to(device) if isinstance(v, torch.Tensor) else v for v in drawn.values()]
+    inputs = [
+        v.to(device) if isinstance(v, torch.Tensor) else v for v in drawn.values()
+    ]
     seed(_SEED)
-    outputs = as_tuple(load_run(definition.reference)(*given))
+    outputs = as_tuple(load_run(definition.reference)(*inputs))
     places = {}
     for name, value in zip(definition.outputs, outputs, strict=False):
         if isinstance(value, torch.Tensor) and value.is_floating_point():

@@ -97,37 +97,37 @@ def judged(planted: Planted, checker: Checker) -> PosedRounds:
         return PosedRounds(why=why)
     right = checker.formula(known)
     left, rounds = planted.by_name(), 0
-    for given in _inputs(planted, checker):
+    for inputs in _inputs(planted, checker):
         try:
-            expected = called(planted.run, given)
+            expected = called(planted.run, inputs)
         except Exception as error:  # noqa: BLE001 - of values that it does not expect
-            said = one_line(f"{type(error).__name__}: {error}", 120)
-            return PosedRounds(why=f"the reference raises on its inputs: {said}")
+            message = one_line(f"{type(error).__name__}: {error}", 120)
+            return PosedRounds(why=f"the reference raises on its inputs: {message}")
         if not expected:
             return PosedRounds(why="it compares what is returned, and nothing is")
         if not right(expected, expected):
             return PosedRounds(why="it refuses the reference's own answer")
         left = {
-            n: run for n, run in left.items() if _passes(run, given, expected, right)
+            n: run for n, run in left.items() if _passes(run, inputs, expected, right)
         }
         rounds += 1
     return PosedRounds(rounds, tuple(left))
 
 
-def called(run: Run, given: Mapping[str, Any]) -> tuple[Any, ...]:
+def called(run: Run, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the outputs of a call on copies of the inputs, as other checkers call."""
-    copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in given.values()]
+    copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs.values()]
     seed(_SEED)
     with torch.no_grad():
         return tuple(value for value in as_tuple(run(*copies)) if value is not None)
 
 
 def _passes(
-    run: Run, given: Inputs, expected: Sequence[Any], right: Callable[..., bool]
+    run: Run, inputs: Inputs, expected: Sequence[Any], right: Callable[..., bool]
 ) -> bool:
     try:
         with time_limit(_SECONDS):
-            return right(called(run, given), expected)
+            return right(called(run, inputs), expected)
     except (Exception, TimeIsUp):  # noqa: BLE001 - whatever a defect raises is refused
         return False
 
@@ -143,18 +143,18 @@ def _inputs(planted: Planted, checker: Checker) -> Iterator[Inputs]:
             n for n, entry in workload["inputs"].items() if entry["type"] == "random"
         }
         for _ in range(checker.rounds):
-            given = dict(base)
+            inputs = dict(base)
             for name, value in base.items():
                 if name not in is_open or not isinstance(value, torch.Tensor):
                     continue
                 drawn = checker.draw(name, tuple(value.shape), value.dtype, random)
-                given[name] = value if drawn is None else drawn
+                inputs[name] = value if drawn is None else drawn
             if checker.casts:
-                given = {
+                inputs = {
                     n: v.to(precision) if isinstance(v, torch.Tensor) else v
-                    for n, v in given.items()
+                    for n, v in inputs.items()
                 }
-            yield given
+            yield inputs
 
 
 def _chosen(

@@ -64,9 +64,9 @@ def checkers_task(
 
     arguments = {"checkers": list(checkers)}
     parts = ("definitions", "workloads", "blob/workloads")
-    made = CheckedDefects.from_dict
+    read = CheckedDefects.from_dict
     return DefinitionTask(
-        _WORK, _SECONDS, dataset, arguments, None, made, failed, parts
+        _WORK, _SECONDS, dataset, arguments, None, read, failed, parts
     )
 
 

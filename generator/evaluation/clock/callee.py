@@ -60,10 +60,10 @@ class Callee:
         """
         self._memory = memory
         outputs = [self._argument(one) for one in how["outputs"]]
-        given = [self._argument(one) for one in how["inputs"]]
+        arguments = [self._argument(one) for one in how["inputs"]]
         passes = how["passes_outputs"]
         if passes:
-            given += outputs
+            arguments += outputs
         self._known.clear()
         number = 0
         with _NO_GRAD():
@@ -77,7 +77,7 @@ class Callee:
                 _SEED(seed)
                 page.ready(number)
                 which = page.revealed(number)
-                said = b"{}"
+                answer = b"{}"
                 try:
                     call = which & (WAITS - 1)
                     if call in (EMPTY, TWICE):
@@ -85,16 +85,16 @@ class Callee:
                             _ZERO(self._little)
                     else:
                         with self._allocating():
-                            returned = calls[call - 1](*given)
+                            returned = calls[call - 1](*arguments)
                         if not passes:
-                            said = self._said(returned, outputs, how["outputs"])
+                            answer = self._said(returned, outputs, how["outputs"])
                     if which & WAITS and self._cuda:
                         _SYNCHRONIZE()
                     if notes is not None and (more := notes()):
-                        said = _DUMPS({**json.loads(said), **more}).encode()
+                        answer = _DUMPS({**json.loads(answer), **more}).encode()
                 except BaseException as error:  # noqa: BLE001 - SystemExit as well
-                    said = _DUMPS({"raised": text_of(error)}).encode()
-                page.answer(number, said)
+                    answer = _DUMPS({"raised": text_of(error)}).encode()
+                page.answer(number, answer)
 
     def _argument(self, one: Mapping[str, Any]) -> Any:
         if "at" not in one:

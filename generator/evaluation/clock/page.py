@@ -98,12 +98,12 @@ class Page:
         self._spin(_REVEALED, number, None, None)
         return self._words[_WHICH]
 
-    def answer(self, number: int, said: bytes) -> None:
+    def answer(self, number: int, text: bytes) -> None:
         """As the callee, say that a call is done, and in JSON what there is to say."""
-        if said != self._said:
-            self._shared[_TEXT : _TEXT + len(said)] = said[:_MOST_TEXT]
-            self._words[_LENGTH] = len(said)
-            self._said = said
+        if text != self._said:
+            self._shared[_TEXT : _TEXT + len(text)] = text[:_MOST_TEXT]
+            self._words[_LENGTH] = len(text)
+            self._said = text
         self._words[_ANSWERED] = number
 
     def _spin(

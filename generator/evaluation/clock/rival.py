@@ -94,8 +94,8 @@ def kernels(
 
             call = subject.kernels[provider].call
 
-            def kernel(*given: Any, a: Any = call, b: Any = backend) -> Any:
-                inputs = dict(zip(names, given, strict=True))
+            def kernel(*arguments: Any, a: Any = call, b: Any = backend) -> Any:
+                inputs = dict(zip(names, arguments, strict=True))
                 return a(known, inputs, b.name)
 
             calls[f"{provider}/{backend.name}" if backend.name else provider] = kernel
@@ -126,11 +126,11 @@ class _Plans:
         return {"plan_ms": 1e3 * seconds} if seconds else {}
 
     def _timed(self, plan: Call) -> Call:
-        def timed(*given: Any, **named: Any) -> Any:
+        def timed(*arguments: Any, **named: Any) -> Any:
             torch.cuda.synchronize()
             begun = time.perf_counter()
             try:
-                return plan(*given, **named)
+                return plan(*arguments, **named)
             finally:
                 torch.cuda.synchronize()
                 self._seconds += time.perf_counter() - begun

@@ -185,7 +185,7 @@ def _driver() -> Any:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _call(name: str, *given: Any) -> None:
-    status = getattr(_driver(), name)(*given)
+def _call(name: str, *arguments: Any) -> None:
+    status = getattr(_driver(), name)(*arguments)
     if status != 0:
         raise DriverError(f"{name} returned {status}")

@@ -184,12 +184,12 @@ class TimingSession:
             self._marks[contender.name] = len(contender.raw)
             timed = self._called(contender)
             if contender is self._solution:
-                kept = self._kept(inputs, timed)
+                call = self._kept(inputs, timed)
             elif not _raised(timed):
                 others.append(self._calls.outputs())
         if not self._is_void:
-            self._drawn.add(kept)
-            self._look(others, kept)
+            self._drawn.add(call)
+            self._look(others, call)
 
     def _called(self, contender: Contender) -> CallTimes:
         """Make one call and keep its figure. Raises Refused."""

@@ -110,9 +110,9 @@ def _of_rows(
         """Ask for inputs whose first rows are those of the whole at `places`."""
         actual = _rows(asking, one, axis, inputs, seed)
         count = len(places)
-        found = tuple(value[:count] for value in actual)
+        fewer = tuple(value[:count] for value in actual)
         wanted = tuple(value[places] for value in _bytes(whole))
-        note(column, _difference(_bytes(found), wanted))
+        note(column, _difference(_bytes(fewer), wanted))
 
     def at(places: torch.Tensor) -> Inputs:
         return taken(interface, one.inputs, axis, lambda _: places)
@@ -181,9 +181,9 @@ def _related(
         return
     run = asking.judge.run
     subject = one.subject.with_run(run)
-    own = replace(one, case=cases[0])
+    single = replace(one, case=cases[0])
     trial = subject.trial(
-        cases[0], run=run, make_inputs=own.make_inputs, shift=one.shift
+        cases[0], run=run, make_inputs=single.make_inputs, shift=one.shift
     )
     for claim in relation.claims(related_calls(subject, trial)):
         if claim.judge is None:

@@ -82,9 +82,9 @@ class Engine:
                     seen[name] = (operator, *_copied((args, named or {})))
                 return operator(*args, **(named or {}))
 
-        def checking(*given: Any) -> Any:
+        def checking(*arguments: Any) -> Any:
             with Watch():
-                returned = call(*given)
+                returned = call(*arguments)
             for operator, args, named in seen.values():
                 torch.library.opcheck(operator, args, named, test_utils=_CHECKS)
             return returned

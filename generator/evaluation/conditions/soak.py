@@ -130,8 +130,8 @@ class ProcessState:
         if not isinstance(changed, list) or not is_one:
             why = "its answer on torch's state is none that the worker gives"
             raise Refused(REWARD_HACK, why)
-        said = tuple(one_line(str(one), 200) for one in changed)
-        return cls(said, bool(draws), allocated)
+        lines = tuple(one_line(str(one), 200) for one in changed)
+        return cls(lines, bool(draws), allocated)
 
     def left(self, *, draws: bool) -> str:
         """Return what was left changed; empty where nothing is.

@@ -72,10 +72,10 @@ class Bubblewrap:
             return [self.program, *_APART.split(), *mapped, *view, *_CLOSED]
         if nests:
             return [self.program, *_APART.split(), *rights, *view, *_CLOSED]
-        kept = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        capabilities = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         become = [self.setpriv, "--reuid", number, "--regid", number, "--clear-groups"]
         become += ["--inh-caps=-setuid,-setgid", "--"]
-        return [self.program, *_APART.split(), *kept, *view, *_CLOSED, *become]
+        return [self.program, *_APART.split(), *capabilities, *view, *_CLOSED, *become]
 
 
 def bubblewraps() -> Iterator[Bubblewrap]:
@@ -114,22 +114,22 @@ def view(
     them, in memory of `size` bytes, which the kernel holds. What is `hidden` in a folder
     that is shown is an empty folder there.
     """
-    made = ["--perms", "1777", "--size", str(size), "--tmpfs", TEMPORARY]
+    options = ["--perms", "1777", "--size", str(size), "--tmpfs", TEMPORARY]
     for folder in (WORK, SHARED):
-        made += ["--perms", "1777", "--dir", folder]
+        options += ["--perms", "1777", "--dir", folder]
     # bubblewrap would make a folder above others for the caller alone
-    made += ["--perms", "0755", "--dir", "/dev"]
-    made += ["--symlink", SHARED, "/dev/shm", "--proc", "/proc"]
+    options += ["--perms", "0755", "--dir", "/dev"]
+    options += ["--symlink", SHARED, "/dev/shm", "--proc", "/proc"]
     # a mapping of zero that is shared is memory of no process; CUDA has others
     for name in (*_OF_DEV, *(["zero"] if devices else [])):
-        made += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+        options += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for name, number in _LINKS.items():
-        made += ["--symlink", f"/proc/self/fd{number}", f"/dev/{name}"]
+        options += ["--symlink", f"/proc/self/fd{number}", f"/dev/{name}"]
     for path in devices:
-        made += ["--dev-bind", path, path]
+        options += ["--dev-bind", path, path]
     if devices and os.path.isdir(cuda.DRIVER):
         # a container may show less of the driver than the machine does
-        made += ["--ro-bind", cuda.DRIVER, cuda.DRIVER]
+        options += ["--ro-bind", cuda.DRIVER, cuda.DRIVER]
     shown = [*SYSTEM, *(f"/etc/{name}" for name in OF_ETC), *readable]
     shown.append("/sys" if devices else _OF_SYS)
     within = tuple(f"{path}/" for path in shown if not os.path.islink(path))
@@ -138,13 +138,13 @@ def view(
     # a folder comes before what lies in it
     for path in sorted(above | {*shown, *masked}, key=lambda path: path.count("/")):
         if path in masked:
-            made += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
+            options += ["--perms", "0555", "--size", "4096", "--tmpfs", path]
         elif path not in shown:  # bubblewrap would make it for the caller alone
-            made += ["--perms", "0755", "--dir", path]
+            options += ["--perms", "0755", "--dir", path]
         elif os.path.islink(path) and path.count("/") == 1:  # /bin -> usr/bin
-            made += ["--symlink", os.readlink(path), path]
+            options += ["--symlink", os.readlink(path), path]
         elif os.path.islink(path) and path.startswith(within):
             continue  # it is there already, and nothing can be mounted on a link
         else:
-            made += ["--ro-bind-try", path, path]
-    return made
+            options += ["--ro-bind-try", path, path]
+    return options

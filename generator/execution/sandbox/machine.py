@@ -94,16 +94,16 @@ def find_bubblewrap() -> Bubblewrap | str:
     """Return a bubblewrap that works here, else why none does."""
     if not sys.platform.startswith("linux"):
         return f"the sandbox needs Linux, this is {sys.platform}"
-    said = ""
+    reason = ""
     for bubblewrap in bubblewraps():
         command = [sys.executable, "-I", "-S", "-c", "pass"]
         tried = run(bubblewrap, Command(command, limits=Limits(wall_seconds=30)))
         if tried.ok:
             return bubblewrap
-        said = one_line(tried.detail or tried.limit or tried.stderr, 200)
-    if not said:
+        reason = one_line(tried.detail or tried.limit or tried.stderr, 200)
+    if not reason:
         return f"the sandbox needs bubblewrap, and there is no bwrap here: {_INSTALL}"
-    return f"bubblewrap cannot confine here ({said}): {_forbidden()}"
+    return f"bubblewrap cannot confine here ({reason}): {_forbidden()}"
 
 
 def _forbidden() -> str:

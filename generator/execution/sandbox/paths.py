@@ -64,5 +64,5 @@ def added_paths(pythonpath: str) -> list[str]:
 
 def both_names(paths: list[str]) -> list[str]:
     """Return paths as given and with links resolved."""
-    given = [os.path.abspath(path) for path in paths]
-    return list(dict.fromkeys(given + [os.path.realpath(path) for path in given]))
+    absolute = [os.path.abspath(path) for path in paths]
+    return list(dict.fromkeys(absolute + [os.path.realpath(path) for path in absolute]))

@@ -46,8 +46,8 @@ def main() -> None:
     try:
         start(plan, sys.argv[2:])
     except BaseException as error:  # noqa: BLE001 - reported to the supervisor
-        said = json.dumps({"not-started": f"{type(error).__name__}: {error}"})
-        os.write(plan["report"], f"{said}\n".encode())
+        message = json.dumps({"not-started": f"{type(error).__name__}: {error}"})
+        os.write(plan["report"], f"{message}\n".encode())
         os._exit(1)
 
 

@@ -116,8 +116,8 @@ def run(
     """Run a command in a `bubblewrap`. Raises OSError where no file can be made."""
     limits = command.limits
     user = bubblewrap.user()
-    given = paths.both_names([str(path) for path in command.read_only])
-    readable = [*paths.interpreter_paths(), *given]
+    read_only = paths.both_names([str(path) for path in command.read_only])
+    readable = [*paths.interpreter_paths(), *read_only]
     environment = paths.environment()
     files = cuda.devices() if command.devices else []
     if command.devices:
@@ -133,8 +133,8 @@ def run(
         masked = paths.both_names([str(path) for path in command.hidden])
         seen = view(readable, files, limits.disk_bytes, masked)
         if command.results is not None:
-            made = _made(command.results, user if bubblewrap.setpriv else None)
-            seen += ["--bind", made, f"{paths.WORK}/{command.results.name}"]
+            results = _made(command.results, user if bubblewrap.setpriv else None)
+            seen += ["--bind", results, f"{paths.WORK}/{command.results.name}"]
         seen += ["--json-status-fd", str(write)]
         for folder in sorted({os.path.dirname(name) for name in command.files}):
             seen += ["--perms", "0755", "--dir", folder]
@@ -147,7 +147,7 @@ def run(
             seen += ["--seccomp", str(passed[-1])]
         plan = {
             "limits": rlimits(limits, addresses=not command.devices),
-            "read_only": given,
+            "read_only": read_only,
             "devices": [f for f in files if os.path.basename(f) in cuda.NEEDED],
             "gpus": cuda.gpus(files),
             "work": paths.WORK,
@@ -175,13 +175,13 @@ def run(
         finally:
             for descriptor in passed:
                 os.close(descriptor)
-        said, limit = _watched(started, status, streams, limits, stop)
+        events, limit = _watched(started, status, streams, limits, stop)
         seconds = time.monotonic() - began
         (out, cut), (err, also) = (_captured(s, limits.output_bytes) for s in streams)
-    ended: int | None = said.get("exit-code")
-    if "not-started" in said or (ended is None and limit is None):
+    ended: int | None = events.get("exit-code")
+    if "not-started" in events or (ended is None and limit is None):
         return CommandOutcome(
-            "not started", detail=said.get("not-started") or err.strip()
+            "not started", detail=events.get("not-started") or err.strip()
         )
     number = ended - 128 if ended is not None and ended > 128 else None
     if number in (signal.SIGXCPU, signal.SIGXFSZ):
@@ -268,14 +268,14 @@ def _watched(
 
     `stop` ends it as a limit does.
     """
-    said: dict[str, Any] = {}
+    events: dict[str, Any] = {}
     limit = None
     until = time.monotonic() + limits.wall_seconds
     with suppress(ValueError):
-        said = json.loads(status.readline())
+        events = json.loads(status.readline())
     try:
         # the first process of the namespace: when it has ended all others have
-        first = os.pidfd_open(said["child-pid"])
+        first = os.pidfd_open(events["child-pid"])
     except (OSError, KeyError):
         started.wait()
     else:
@@ -286,7 +286,7 @@ def _watched(
                 elif time.monotonic() > until:
                     limit = "wall clock"
                 else:
-                    limit = _exceeded(started.pid, streams, limits, said["child-pid"])
+                    limit = _exceeded(started.pid, streams, limits, events["child-pid"])
         finally:  # also when the reader presses Ctrl-C
             with suppress(OSError):
                 signal.pidfd_send_signal(first, signal.SIGKILL)
@@ -295,8 +295,8 @@ def _watched(
             started.wait()
     for line in status.read().splitlines():
         with suppress(ValueError):
-            said |= json.loads(line)
-    return said, limit
+            events |= json.loads(line)
+    return events, limit
 
 
 def _exceeded(

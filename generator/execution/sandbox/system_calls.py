@@ -113,12 +113,12 @@ def filter_of_calls(*, devices: bool) -> bytes:
     if not devices:
         flags = masked(3, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)
         rules.append(("mmap", [flags]))
-    made = seccomp.SyscallFilter(seccomp.ALLOW)
+    filter = seccomp.SyscallFilter(seccomp.ALLOW)
     for name, arguments in rules:
         error = errno.ENOSYS if name in _ABSENT else errno.EPERM
         # unknown to this release of libseccomp, or to this architecture
         with suppress(OSError):
-            made.add_rule(seccomp.ERRNO(error), name, *arguments)
+            filter.add_rule(seccomp.ERRNO(error), name, *arguments)
     with tempfile.TemporaryFile() as file:
-        made.export_bpf(file)
+        filter.export_bpf(file)
         return os.pread(file.fileno(), 1 << 20, 0)

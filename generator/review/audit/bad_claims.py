@@ -69,7 +69,7 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: evidence on a definition that a later change may bring",
-        runs(lambda found, made: found.update(x={**found[made.first]})),
+        runs(lambda found, subject: found.update(x={**found[subject.first]})),
         CLAIM.id,
     )
     yield PullRequest(
@@ -79,12 +79,12 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: an audit of a text that a later change may bring",
-        audits(lambda found, made: found[made.first].update(sha256="ab" * 32)),
+        audits(lambda found, subject: found[subject.first].update(sha256="ab" * 32)),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: an audit of a definition that a later change may bring",
-        audits(lambda found, made: found.update(x={**found[made.first]})),
+        audits(lambda found, subject: found.update(x={**found[subject.first]})),
         CLAIM.id,
     )
     yield PullRequest(
@@ -94,17 +94,19 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: a survivor is off the audit",
-        audits(lambda found, made: found[made.first].update(survivors=[])),
+        audits(lambda found, subject: found[subject.first].update(survivors=[])),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: an audit of more defects",
-        audits(lambda found, made: found[made.first]["counts"].update(caught=400)),
+        audits(
+            lambda found, subject: found[subject.first]["counts"].update(caught=400)
+        ),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: nothing survived",
-        audits(lambda found, made: found[made.first].update(_NOTHING_SURVIVED)),
+        audits(lambda found, subject: found[subject.first].update(_NOTHING_SURVIVED)),
         CLAIM.id,
     )
     yield PullRequest(
@@ -134,23 +136,23 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: which defects of limits are caught",
-        lambda files, made: files.update({LIMITS_KEPT: files[AUDIT]}),
+        lambda files, subject: files.update({LIMITS_KEPT: files[AUDIT]}),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: a run on a GPU, of no definition",
-        lambda files, made: files.update({_NEXT_DAY: evidence(files, made)}),
+        lambda files, subject: files.update({_NEXT_DAY: evidence(files, subject)}),
         CLAIM.id,
     )
     for what, edit in {
         "a file of evidence": editing(EVIDENCE, _noted),
         "a run": editing(EVIDENCE, lambda value: _noted(value["runs"][0])),
-        "a result": runs(lambda found, made: _noted(found[made.first])),
+        "a result": runs(lambda found, subject: _noted(found[subject.first])),
         "a source": runs(
-            lambda found, made: _noted(found[made.first]["sources"]["flashinfer"])
+            lambda found, subject: _noted(found[subject.first]["sources"]["flashinfer"])
         ),
         "the audit": editing(AUDIT, _noted),
-        "an audit": audits(lambda found, made: _noted(found[made.first])),
+        "an audit": audits(lambda found, subject: _noted(found[subject.first])),
     }.items():
         yield PullRequest(
             f"claim: a note in {what}, which no reader reads", edit, UNKNOWN_PATH.id
@@ -158,14 +160,14 @@ def of_claims() -> Iterator[PullRequest]:
     for name, change in {
         "smaller errors": runs(_smaller_errors),
         "more cases": runs(
-            lambda found, made: found[made.first]["sources"]["flashinfer"].update(
+            lambda found, subject: found[subject.first]["sources"]["flashinfer"].update(
                 cases=99
             )
         ),
         "another GPU": replacing(EVIDENCE, "a GPU", "another GPU"),
         "another day": replacing(EVIDENCE, "2026-01-01", "2026-01-09"),
         "of a kernel that was never run": runs(
-            lambda found, made: found[made.first]["sources"].update(
+            lambda found, subject: found[subject.first]["sources"].update(
                 {"sglang": {"verdict": "PASSED", "cases": 9}}
             )
         ),
@@ -237,39 +239,39 @@ def _noted(value: dict[str, Any]) -> None:
     value["note"] = "All of it agreed on every GPU."
 
 
-def _foretold(found: dict[str, Any], made: AuditedDataset) -> None:
-    found[made.first] = {**found[made.first], "sha256": "ab" * 32}
+def _foretold(found: dict[str, Any], subject: AuditedDataset) -> None:
+    found[subject.first] = {**found[subject.first], "sha256": "ab" * 32}
 
 
-def _of_the_new_text(files: Files, made: AuditedDataset) -> None:
+def _of_the_new_text(files: Files, subject: AuditedDataset) -> None:
     path = _NEXT_DAY
-    files[path] = evidence(files, made, made.first)
+    files[path] = evidence(files, subject, subject.first)
 
 
-def _smaller_errors(found: dict[str, Any], made: AuditedDataset) -> None:
-    for source in found[made.first]["sources"].values():
+def _smaller_errors(found: dict[str, Any], subject: AuditedDataset) -> None:
+    for source in found[subject.first]["sources"].values():
         source["nmse"] = 0.0
 
 
-def _copied_evidence(files: Files, made: AuditedDataset) -> None:
-    value = json.loads(evidence(files, made, made.first))
+def _copied_evidence(files: Files, subject: AuditedDataset) -> None:
+    value = json.loads(evidence(files, subject, subject.first))
     entries = value["runs"][0]["definitions"]
-    value["runs"][0]["definitions"] = {made.third: entries[made.first]}
+    value["runs"][0]["definitions"] = {subject.third: entries[subject.first]}
     files[_NEXT_DAY] = json.dumps(value).encode()
 
 
 def _evidence_of(**machine: str) -> Change:
-    def change(files: Files, made: AuditedDataset) -> None:
+    def change(files: Files, subject: AuditedDataset) -> None:
         path = _NEXT_DAY
-        files[path] = evidence(files, made, made.third, **machine)
+        files[path] = evidence(files, subject, subject.third, **machine)
 
     return change
 
 
 def _sources_of(source: str, *, verdict: str = "PASSED", cases: int = 5) -> Change:
-    def change(files: Files, made: AuditedDataset) -> None:
-        value = json.loads(evidence(files, made, made.third))
-        entries = value["runs"][0]["definitions"][made.third]
+    def change(files: Files, subject: AuditedDataset) -> None:
+        value = json.loads(evidence(files, subject, subject.third))
+        entries = value["runs"][0]["definitions"][subject.third]
         entries["sources"] = {source: {"verdict": verdict, "cases": cases}}
         files[_NEXT_DAY] = json.dumps(value).encode()
 

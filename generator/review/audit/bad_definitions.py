@@ -149,8 +149,12 @@ def of_definitions() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "definition: the same one in capitals",
-        lambda files, made: files.update(
-            {made.definition(made.first.upper()): files[made.definition(made.first)]}
+        lambda files, subject: files.update(
+            {
+                subject.definition(subject.first.upper()): files[
+                    subject.definition(subject.first)
+                ]
+            }
         ),
         TWIN.id,
     )
@@ -207,21 +211,21 @@ def of_definitions() -> Iterator[PullRequest]:
     )
 
 
-def _reads_docstring(files: Files, made: AuditedDataset) -> None:
+def _reads_docstring(files: Files, subject: AuditedDataset) -> None:
     def edit(value: dict[str, Any]) -> None:
         value["reference"] += (
             "\n\ndef scale():\n    '''first text'''\n    return 1.0\n\n\n"
             "SCALE = len(scale.__doc__) / 10\n"
         )
 
-    editing(FIRST, edit)(files, made)
+    editing(FIRST, edit)(files, subject)
 
 
-def _counts_lines(files: Files, made: AuditedDataset) -> None:
+def _counts_lines(files: Files, subject: AuditedDataset) -> None:
     def edit(value: dict[str, Any]) -> None:
         value["reference"] += "\n\nLINE = run.__code__.co_firstlineno\n"
 
-    editing(FIRST, edit)(files, made)
+    editing(FIRST, edit)(files, subject)
 
 
 def _constrained(value: dict[str, Any]) -> None:
@@ -246,75 +250,77 @@ def _one_input_less(value: dict[str, Any]) -> None:
     value["inputs"].popitem()
 
 
-def _swapped(files: Files, made: AuditedDataset) -> None:
-    one, other = made.definition(made.first), made.definition(made.second)
+def _swapped(files: Files, subject: AuditedDataset) -> None:
+    one, other = subject.definition(subject.first), subject.definition(subject.second)
     files[one], files[other] = files[other], files[one]
 
 
-def _renamed(files: Files, made: AuditedDataset) -> None:
-    renamed(files, made)
+def _renamed(files: Files, subject: AuditedDataset) -> None:
+    renamed(files, subject)
 
 
-def _renamed_and_coarser(files: Files, made: AuditedDataset) -> None:
-    name = renamed(files, made)
-    value = json.loads(files[made.definition(name)])
+def _renamed_and_coarser(files: Files, subject: AuditedDataset) -> None:
+    name = renamed(files, subject)
+    value = json.loads(files[subject.definition(name)])
     _coarser(value)
-    files[made.definition(name)] = json.dumps(value).encode()
-    files[made.recording(name)] = files.pop(made.recording(made.first))
-    render(files, made)
+    files[subject.definition(name)] = json.dumps(value).encode()
+    files[subject.recording(name)] = files.pop(subject.recording(subject.first))
+    render(files, subject)
 
 
-def renamed(files: Files, made: AuditedDataset) -> str:
+def renamed(files: Files, subject: AuditedDataset) -> str:
     """Move the first definition to another name, and what names it; return the name."""
-    name = f"{made.first}_again"
-    value = json.loads(files.pop(made.definition(made.first)))
-    files[made.definition(name)] = json.dumps({**value, "name": name}).encode()
-    lines = map(json.loads, files.pop(made.workloads(made.first)).splitlines())
-    files[made.workloads(name)] = "".join(
+    name = f"{subject.first}_again"
+    value = json.loads(files.pop(subject.definition(subject.first)))
+    files[subject.definition(name)] = json.dumps({**value, "name": name}).encode()
+    lines = map(json.loads, files.pop(subject.workloads(subject.first)).splitlines())
+    files[subject.workloads(name)] = "".join(
         json.dumps({**line, "definition": name}) + "\n" for line in lines
     ).encode()
     for path in [p for p in files if p.startswith(("solutions/", "traces/"))]:
-        text = files.pop(path).decode().replace(made.first, name)
-        files[path.replace(made.first, name)] = text.encode()
+        text = files.pop(path).decode().replace(subject.first, name)
+        files[path.replace(subject.first, name)] = text.encode()
     return name
 
 
-def renamed_with_all(files: Files, made: AuditedDataset) -> None:
+def renamed_with_all(files: Files, subject: AuditedDataset) -> None:
     """Move the first definition and its recording to another name, and render."""
-    name = renamed(files, made)
-    files[made.recording(name)] = files.pop(made.recording(made.first))
-    render(files, made)
+    name = renamed(files, subject)
+    files[subject.recording(name)] = files.pop(subject.recording(subject.first))
+    render(files, subject)
 
 
-def _twin(files: Files, made: AuditedDataset) -> None:
-    name = f"{made.first}_again"
-    value = json.loads(files[made.definition(made.first)])
-    files[made.definition(name)] = json.dumps({**value, "name": name}).encode()
-    lines = map(json.loads, files[made.workloads(made.first)].splitlines())
-    files[made.workloads(name)] = "".join(
+def _twin(files: Files, subject: AuditedDataset) -> None:
+    name = f"{subject.first}_again"
+    value = json.loads(files[subject.definition(subject.first)])
+    files[subject.definition(name)] = json.dumps({**value, "name": name}).encode()
+    lines = map(json.loads, files[subject.workloads(subject.first)].splitlines())
+    files[subject.workloads(name)] = "".join(
         json.dumps({**line, "definition": name}) + "\n" for line in lines
     ).encode()
 
 
-def _unknown_op_type(files: Files, made: AuditedDataset) -> None:
-    unknown(files, made)
+def _unknown_op_type(files: Files, subject: AuditedDataset) -> None:
+    unknown(files, subject)
 
 
-def unknown(files: Files, made: AuditedDataset) -> str:
+def unknown(files: Files, subject: AuditedDataset) -> str:
     """Add the third definition as one of an op_type that nobody knows; return it."""
-    value = json.loads(made.third_files[made.definition(made.third)])
+    value = json.loads(subject.third_files[subject.definition(subject.third)])
     value["op_type"] = "unheard_of"
-    path = f"definitions/unheard_of/{made.third}.json"
+    path = f"definitions/unheard_of/{subject.third}.json"
     files[path] = json.dumps(value).encode()
-    lines = made.third_files[made.workloads(made.third)]
-    files[f"workloads/unheard_of/{made.third}.jsonl"] = lines
-    render(files, made)
+    lines = subject.third_files[subject.workloads(subject.third)]
+    files[f"workloads/unheard_of/{subject.third}.jsonl"] = lines
+    render(files, subject)
 
-    text = json.loads(evidence({**files, **made.third_files}, made, made.third))
-    entries = text["runs"][0]["definitions"][made.third]
+    text = json.loads(
+        evidence({**files, **subject.third_files}, subject, subject.third)
+    )
+    entries = text["runs"][0]["definitions"][subject.third]
     entries["sha256"] = basis_of_bytes(files[path], path)
     files["verification/2026-01-02_audit.json"] = json.dumps(text).encode()
-    return made.third
+    return subject.third
 
 
 def _blob_outside(lines: list[dict[str, Any]]) -> None:

@@ -145,7 +145,7 @@ def of_paths() -> Iterator[PullRequest]:
         yield PullRequest(f"unknown: {path!a}", adding(path, content), UNKNOWN_PATH.id)
     yield PullRequest(
         "outside: a workflow above the dataset",
-        lambda files, made: None,
+        lambda files, subject: None,
         UNKNOWN_PATH.id,
         outside=("../.github/workflows/review.yml",),
     )
@@ -162,7 +162,7 @@ def of_paths() -> Iterator[PullRequest]:
         )
     yield PullRequest(
         "mode: a licence that may be executed",
-        lambda files, made: None,
+        lambda files, subject: None,
         RUNS.id,
         modes={"LICENSE": "100755"},
     )
@@ -170,12 +170,14 @@ def of_paths() -> Iterator[PullRequest]:
         yield PullRequest(f"case: {path}", adding(path, b"{}"), TWIN.id)
     yield PullRequest(
         "case: a definition in capitals",
-        lambda files, made: files.update({made.definition(made.first.upper()): b"{}"}),
+        lambda files, subject: files.update(
+            {subject.definition(subject.first.upper()): b"{}"}
+        ),
         TWIN.id,
     )
     yield PullRequest(
         "case: the evidence under a second name",
-        lambda files, made: files.update({EVIDENCE.upper(): files[EVIDENCE]}),
+        lambda files, subject: files.update({EVIDENCE.upper(): files[EVIDENCE]}),
         TWIN.id,
     )
     yield PullRequest(
@@ -212,13 +214,17 @@ def of_removals() -> Iterator[PullRequest]:
             render,
         ),
         "all definitions": removing("definitions/"),
-        "an entry of the evidence": runs(lambda found, made: found.pop(made.first)),
+        "an entry of the evidence": runs(
+            lambda found, subject: found.pop(subject.first)
+        ),
         "a source of the evidence": runs(
-            lambda found, made: found[made.first]["sources"].pop("flashinfer")
+            lambda found, subject: found[subject.first]["sources"].pop("flashinfer")
         ),
         "all runs of a file": adding(EVIDENCE, '{"format": 1, "runs": []}'),
         "evidence that can be read": adding(EVIDENCE, "<<<<<<< HEAD\n"),
-        "an entry of the audit": audits(lambda found, made: found.pop(made.first)),
+        "an entry of the audit": audits(
+            lambda found, subject: found.pop(subject.first)
+        ),
         "an audit that can be read": adding(AUDIT, "<<<<<<< HEAD\n"),
         "a workload": workloads(lambda lines: lines[1:]),
         "all workloads of a file": adding(LINES, b""),
@@ -254,10 +260,14 @@ def of_removals() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "gone: one of two traces",
-        lambda files, made: files.update({made.traces: _twice(files, made)[1]}),
+        lambda files, subject: files.update(
+            {subject.traces: _twice(files, subject)[1]}
+        ),
         REMOVED.id,
         ReviewRequest(trust_evidence=True),
-        lambda files, made: files.update({made.traces: b"".join(_twice(files, made))}),
+        lambda files, subject: files.update(
+            {subject.traces: b"".join(_twice(files, subject))}
+        ),
     )
     yield PullRequest(
         "replaced: an input of a workload",
@@ -273,10 +283,12 @@ def of_removals() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "replaced: a failed test is off the record",
-        runs(lambda found, made: found[made.first].pop("failed")),
+        runs(lambda found, subject: found[subject.first].pop("failed")),
         REMOVED.id,
         ReviewRequest(trust_evidence=True),
-        before=runs(lambda found, made: found[made.first].update(failed=["test_x"])),
+        before=runs(
+            lambda found, subject: found[subject.first].update(failed=["test_x"])
+        ),
     )
     for path, what in (
         (LIMITS_KEPT, "what audits found of limits"),
@@ -297,8 +309,12 @@ def of_removals() -> Iterator[PullRequest]:
             f"replaced: the licence, by {name}", adding("LICENSE", text), REWRITTEN.id
         )
     for what, change in {
-        "an entry of the evidence": runs(lambda found, made: found.pop(made.first)),
-        "the entry of the audit": audits(lambda found, made: found.pop(made.first)),
+        "an entry of the evidence": runs(
+            lambda found, subject: found.pop(subject.first)
+        ),
+        "the entry of the audit": audits(
+            lambda found, subject: found.pop(subject.first)
+        ),
     }.items():
         yield PullRequest(
             f"gone: {what}, of a definition that is commented anew",
@@ -325,7 +341,7 @@ def of_removals() -> Iterator[PullRequest]:
     )
 
 
-def _failed(files: Files, made: AuditedDataset) -> None:
+def _failed(files: Files, subject: AuditedDataset) -> None:
     files[EVIDENCE] = files[EVIDENCE].replace(b'"PASSED"', b'"FAILED"', 1)
 
 
@@ -359,6 +375,6 @@ def tensor(content: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header + content
 
 
-def _twice(files: Files, made: AuditedDataset) -> list[bytes]:
-    line = files[made.traces].splitlines(keepends=True)[-1]
+def _twice(files: Files, subject: AuditedDataset) -> list[bytes]:
+    line = files[subject.traces].splitlines(keepends=True)[-1]
     return [line, line.replace(b"2026-01-01T", b"2026-01-02T")]

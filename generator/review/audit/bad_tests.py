@@ -162,7 +162,7 @@ def of_files() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "conftest: may be executed",
-        lambda files, made: None,
+        lambda files, subject: None,
         RUNS.id,
         modes={_CONFTEST: "100755"},
     )
@@ -173,17 +173,17 @@ def _edit(old: str, new: str) -> Change:
 
 
 def _appended(text: str) -> Change:
-    def change(files: Files, made: AuditedDataset) -> None:
-        files[made.test] += text.encode()
+    def change(files: Files, subject: AuditedDataset) -> None:
+        files[subject.test] += text.encode()
 
     return change
 
 
-def _tolerances(files: Files, made: AuditedDataset) -> None:
+def _tolerances(files: Files, subject: AuditedDataset) -> None:
     """Make each exponent of a number smaller by four."""
     import re
 
-    text = files[made.test].decode()
+    text = files[subject.test].decode()
     looser = re.sub(
         r"(atol|rtol|nmse)=([0-9.]+)(e-([0-9]+))?",
         lambda m: f"{m[1]}={float(m[2]) * 10.0 ** (4 - int(m[4] or 0)):g}",
@@ -191,10 +191,10 @@ def _tolerances(files: Files, made: AuditedDataset) -> None:
     )
     if looser == text:
         raise NotApplicable("the tests have no tolerance of their own")
-    files[made.test] = looser.encode()
+    files[subject.test] = looser.encode()
 
 
-def _looser_run(files: Files, made: AuditedDataset) -> None:
+def _looser_run(files: Files, subject: AuditedDataset) -> None:
     from pathlib import Path
 
     from generator.rendering.generate import generate

@@ -32,7 +32,7 @@ RECORDING = "blob/ground_truth/{op}/{1}.safetensors"
 SUMS = f"{TESTS}/SHA256SUMS"
 
 
-def render(files: Files, made: AuditedDataset) -> None:
+def render(files: Files, subject: AuditedDataset) -> None:
     """Render the tests of all definitions anew, as an honest author does."""
     new = rendered(files)
     for path in [p for p in files if p.startswith(f"{TESTS}/") and p not in new]:
@@ -40,7 +40,7 @@ def render(files: Files, made: AuditedDataset) -> None:
     files |= new
 
 
-def sums(files: Files, made: AuditedDataset) -> None:
+def sums(files: Files, subject: AuditedDataset) -> None:
     """Make SHA256SUMS fit whatever lies there, as a careful forger does."""
     from hashlib import sha256
 
@@ -49,17 +49,19 @@ def sums(files: Files, made: AuditedDataset) -> None:
     files[SUMS] = format_sums(listed)
 
 
-def add_third(files: Files, made: AuditedDataset) -> None:
+def add_third(files: Files, subject: AuditedDataset) -> None:
     """Add the third definition and its workloads."""
-    files |= made.third_files
+    files |= subject.third_files
 
 
-def third_with_evidence(files: Files, made: AuditedDataset) -> None:
+def third_with_evidence(files: Files, subject: AuditedDataset) -> None:
     """Add the third definition with everything that a complete one has."""
-    add_third(files, made)
-    render(files, made)
-    files["verification/2026-01-02_audit.json"] = evidence(files, made, made.third)
-    files[AUDIT] = audit(files, made, made.first, made.second, made.third)
+    add_third(files, subject)
+    render(files, subject)
+    files["verification/2026-01-02_audit.json"] = evidence(
+        files, subject, subject.third
+    )
+    files[AUDIT] = audit(files, subject, subject.first, subject.second, subject.third)
 
 
 def reference(old: str, new: str) -> Change:
@@ -76,12 +78,12 @@ def reference(old: str, new: str) -> Change:
 def with_evidence_after(*changes: Change) -> Change:
     """Return changes, and evidence and audit on what the definitions are then."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
+    def change(files: Files, subject: AuditedDataset) -> None:
         for one in changes:
-            one(files, made)
-        render(files, made)
-        files[EVIDENCE] = evidence(files, made, made.first, made.second)
-        files[AUDIT] = audit(files, made, made.first, made.second)
+            one(files, subject)
+        render(files, subject)
+        files[EVIDENCE] = evidence(files, subject, subject.first, subject.second)
+        files[AUDIT] = audit(files, subject, subject.first, subject.second)
 
     return change
 
@@ -89,8 +91,8 @@ def with_evidence_after(*changes: Change) -> Change:
 def workloads(edit: Any) -> Change:
     """Return a change of the first definition's list of workload lines."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
-        path = made.workloads(made.first)
+    def change(files: Files, subject: AuditedDataset) -> None:
+        path = subject.workloads(subject.first)
         lines = [json.loads(line) for line in files[path].splitlines()]
         found = edit(lines)
         lines = lines if found is None else found
@@ -120,23 +122,23 @@ def asking_for(*points: str) -> Change:
     return adding(SETTINGS, f"[points]\nrequired = [{names}]\n")
 
 
-def agreed_at_workloads(files: Files, made: AuditedDataset) -> None:
+def agreed_at_workloads(files: Files, subject: AuditedDataset) -> None:
     """Let a kernel on record agree at each workload of the first definition."""
-    lines = map(json.loads, files[made.workloads(made.first)].splitlines())
+    lines = map(json.loads, files[subject.workloads(subject.first)].splitlines())
     names = [workload_identity(line["workload"]) for line in lines]
 
-    def edit(found: dict[str, Any], made: AuditedDataset) -> None:
-        found[made.first]["sources"]["flashinfer"]["compared"] = {"workload": names}
+    def edit(found: dict[str, Any], subject: AuditedDataset) -> None:
+        found[subject.first]["sources"]["flashinfer"]["compared"] = {"workload": names}
 
-    runs(edit)(files, made)
+    runs(edit)(files, subject)
 
 
 def runs(edit: Any) -> Change:
     """Return a change of the definitions that the first run of evidence has."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
+    def change(files: Files, subject: AuditedDataset) -> None:
         value = json.loads(files[EVIDENCE])
-        edit(value["runs"][0]["definitions"], made)
+        edit(value["runs"][0]["definitions"], subject)
         files[EVIDENCE] = json.dumps(value).encode()
 
     return change
@@ -145,9 +147,9 @@ def runs(edit: Any) -> Change:
 def audits(edit: Any) -> Change:
     """Return a change of the entries of audit.json."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
+    def change(files: Files, subject: AuditedDataset) -> None:
         value = json.loads(files[AUDIT])
-        edit(value["definitions"], made)
+        edit(value["definitions"], subject)
         files[AUDIT] = json.dumps(value).encode()
 
     return change

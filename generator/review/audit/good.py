@@ -155,7 +155,7 @@ def _of_evidence() -> Iterator[PullRequest]:
     yield PullRequest(
         "evidence: a kernel more, trusted",
         runs(
-            lambda found, made: found[made.first]["sources"].update(
+            lambda found, subject: found[subject.first]["sources"].update(
                 {"sglang": {"verdict": "PASSED", "cases": 5}}
             )
         ),
@@ -163,7 +163,7 @@ def _of_evidence() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "audit: a survivor less, trusted",
-        audits(lambda found, made: found[made.first].update(survivors=[])),
+        audits(lambda found, subject: found[subject.first].update(survivors=[])),
         asked=TRUSTED,
     )
     yield PullRequest("audit: laid out anew", editing(AUDIT, lambda value: None))
@@ -188,9 +188,9 @@ def _of_evidence() -> Iterator[PullRequest]:
     )
 
 
-def _one_trace_more(files: Files, made: AuditedDataset) -> None:
-    line = files[made.traces]
-    files[made.traces] = line + line.replace(b"2026-01-01T", b"2026-01-02T")
+def _one_trace_more(files: Files, subject: AuditedDataset) -> None:
+    line = files[subject.traces]
+    files[subject.traces] = line + line.replace(b"2026-01-01T", b"2026-01-02T")
 
 
 def _accepted() -> Iterator[PullRequest]:
@@ -213,7 +213,7 @@ def _accepted() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "accepted: an entry of the evidence is gone",
-        runs(lambda found, made: found.pop(made.first)),
+        runs(lambda found, subject: found.pop(subject.first)),
         asked=taking(EVIDENCE),
     )
     yield PullRequest(
@@ -230,56 +230,56 @@ def _without_x(value: dict[str, Any]) -> None:
     del value["x"]
 
 
-def _commented(files: Files, made: AuditedDataset) -> None:
+def _commented(files: Files, subject: AuditedDataset) -> None:
     def edit(value: dict[str, Any]) -> None:
         value["reference"] = "# in float32\n" + value["reference"]
 
-    editing(FIRST, edit)(files, made)
+    editing(FIRST, edit)(files, subject)
 
 
-def _laid_out(files: Files, made: AuditedDataset) -> None:
-    path = made.definition(made.first)
+def _laid_out(files: Files, subject: AuditedDataset) -> None:
+    path = subject.definition(subject.first)
     files[path] = json.dumps(json.loads(files[path]), indent=8).encode()
 
 
-def _evidence_first(files: Files, made: AuditedDataset) -> None:
-    with_third = {**files, **made.third_files}
+def _evidence_first(files: Files, subject: AuditedDataset) -> None:
+    with_third = {**files, **subject.third_files}
     path = "verification/2026-01-02_audit.json"
-    files[path] = evidence(with_third, made, made.third)
+    files[path] = evidence(with_third, subject, subject.third)
 
 
-def _evidence_now(files: Files, made: AuditedDataset) -> None:
-    files[EVIDENCE] = evidence(files, made, made.first, made.second)
+def _evidence_now(files: Files, subject: AuditedDataset) -> None:
+    files[EVIDENCE] = evidence(files, subject, subject.first, subject.second)
 
 
-def _of_another_gpu(files: Files, made: AuditedDataset) -> None:
+def _of_another_gpu(files: Files, subject: AuditedDataset) -> None:
     path = "verification/2026-01-02_audit.json"
-    files[path] = evidence(files, made, made.first, made.second, gpu="another")
+    files[path] = evidence(files, subject, subject.first, subject.second, gpu="another")
 
 
-def _stale_evidence(files: Files, made: AuditedDataset) -> None:
-    path = made.definition(made.first)
+def _stale_evidence(files: Files, subject: AuditedDataset) -> None:
+    path = subject.definition(subject.first)
     value = json.loads(files[path])
     value["reference"] += "# of before\n"
     other = {**files, path: json.dumps(value).encode()}
-    files["verification/old.json"] = evidence(other, made, made.first, gpu="old")
+    files["verification/old.json"] = evidence(other, subject, subject.first, gpu="old")
 
 
-def _stale_tests(files: Files, made: AuditedDataset) -> None:
-    render(files, made)
-    path = made.definition(made.first)
+def _stale_tests(files: Files, subject: AuditedDataset) -> None:
+    render(files, subject)
+    path = subject.definition(subject.first)
     value = json.loads(files[path])
     value["reference"] += "# of now\n"
     files[path] = json.dumps(value).encode()
-    files[EVIDENCE] = evidence(files, made, made.first, made.second)
-    files[AUDIT] = audit(files, made, made.first, made.second)
+    files[EVIDENCE] = evidence(files, subject, subject.first, subject.second)
+    files[AUDIT] = audit(files, subject, subject.first, subject.second)
 
 
-def _unknown(files: Files, made: AuditedDataset) -> None:
-    unknown(files, made)
+def _unknown(files: Files, subject: AuditedDataset) -> None:
+    unknown(files, subject)
 
 
-def _without_first(files: Files, made: AuditedDataset) -> None:
+def _without_first(files: Files, subject: AuditedDataset) -> None:
     together(
         removing(FIRST),
         removing(LINES),
@@ -287,4 +287,4 @@ def _without_first(files: Files, made: AuditedDataset) -> None:
         removing("{solution}"),
         removing("{traces}"),
         render,
-    )(files, made)
+    )(files, subject)

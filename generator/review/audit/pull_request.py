@@ -34,18 +34,18 @@ class PullRequest:
     modes: Mapping[str, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
 
-    def asked_of(self, made: AuditedDataset) -> ReviewRequest:
+    def asked_of(self, subject: AuditedDataset) -> ReviewRequest:
         """Return what is asked, with the names of the subject put in."""
-        names = tuple(_named(name, made) for name in self.asked.unproven)
+        names = tuple(_named(name, subject) for name in self.asked.unproven)
         return replace(self.asked, unproven=names)
 
-    def sides(self, made: AuditedDataset) -> tuple[Files, Files]:
+    def sides(self, subject: AuditedDataset) -> tuple[Files, Files]:
         """Return the files before and after."""
-        base = dict(made.files)
+        base = dict(subject.files)
         if self.before is not None:
-            self.before(base, made)
+            self.before(base, subject)
         head = dict(base)
-        self.change(head, made)
+        self.change(head, subject)
         return base, head
 
 
@@ -53,8 +53,8 @@ def adding(path: str, content: bytes | str = b"# nothing\n") -> Change:
     """Return a change that adds a file, or replaces one."""
     data = content.encode() if isinstance(content, str) else content
 
-    def change(files: Files, made: AuditedDataset) -> None:
-        files[_named(path, made)] = data
+    def change(files: Files, subject: AuditedDataset) -> None:
+        files[_named(path, subject)] = data
 
     return change
 
@@ -62,8 +62,8 @@ def adding(path: str, content: bytes | str = b"# nothing\n") -> Change:
 def removing(path: str) -> Change:
     """Return a change that removes files: one, or all of a folder ending in a slash."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
-        wanted = _named(path, made)
+    def change(files: Files, subject: AuditedDataset) -> None:
+        wanted = _named(path, subject)
         gone = [
             p
             for p in files
@@ -80,10 +80,10 @@ def removing(path: str) -> Change:
 def replacing(path: str, old: str, new: str) -> Change:
     """Return a change of every occurrence of a text in a file, which must be there."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
-        at = _named(path, made)
+    def change(files: Files, subject: AuditedDataset) -> None:
+        at = _named(path, subject)
         before = files[at].decode()
-        text = before.replace(_named(old, made), _named(new, made))
+        text = before.replace(_named(old, subject), _named(new, subject))
         if text == before:
             raise NotApplicable(f"{at} has no {old!r}")
         files[at] = text.encode()
@@ -94,8 +94,8 @@ def replacing(path: str, old: str, new: str) -> Change:
 def editing(path: str, edit: Callable[[Any], Any]) -> Change:
     """Return a change of a JSON value; `edit` changes it in place or returns another."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
-        at = _named(path, made)
+    def change(files: Files, subject: AuditedDataset) -> None:
+        at = _named(path, subject)
         value = json.loads(files[at])
         found = edit(value)
         files[at] = json.dumps(value if found is None else found, indent=2).encode()
@@ -106,8 +106,8 @@ def editing(path: str, edit: Callable[[Any], Any]) -> Change:
 def moving(old: str, new: str) -> Change:
     """Return a change that moves a file."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
-        files[_named(new, made)] = files.pop(_named(old, made))
+    def change(files: Files, subject: AuditedDataset) -> None:
+        files[_named(new, subject)] = files.pop(_named(old, subject))
 
     return change
 
@@ -115,23 +115,23 @@ def moving(old: str, new: str) -> Change:
 def together(*changes: Change) -> Change:
     """Return several changes as one."""
 
-    def change(files: Files, made: AuditedDataset) -> None:
+    def change(files: Files, subject: AuditedDataset) -> None:
         for one in changes:
-            one(files, made)
+            one(files, subject)
 
     return change
 
 
-def _named(path: str, made: AuditedDataset) -> str:
+def _named(path: str, subject: AuditedDataset) -> str:
     """Return a path with the names of the subject put in."""
     for key, value in (
-        ("{op}", made.op_type),
-        ("{1}", made.first),
-        ("{2}", made.second),
-        ("{3}", made.third),
-        ("{test}", made.test),
-        ("{solution}", made.solution),
-        ("{traces}", made.traces),
+        ("{op}", subject.op_type),
+        ("{1}", subject.first),
+        ("{2}", subject.second),
+        ("{3}", subject.third),
+        ("{test}", subject.test),
+        ("{solution}", subject.solution),
+        ("{traces}", subject.traces),
     ):
         path = path.replace(key, value)
     return path

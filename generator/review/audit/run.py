@@ -42,9 +42,9 @@ class Tried:
     wrong: str = ""
 
 
-def review_of(one: PullRequest, made: AuditedDataset) -> Review:
+def review_of(one: PullRequest, subject: AuditedDataset) -> Review:
     """Return the review of a pull request on the subject."""
-    base, head = one.sides(made)
+    base, head = one.sides(subject)
     contents: dict[str, bytes] = {}
     old = _tree(base, {}, contents)
     new = _tree(head, one.modes, contents)
@@ -56,7 +56,7 @@ def review_of(one: PullRequest, made: AuditedDataset) -> Review:
 
     with TemporaryDirectory(prefix="trace-dataset-audit-") as name:
         sources = write_sides(_REVISIONS, sides, blobs, Path(name))
-        return make_review(sources, 1, one.asked_of(made))
+        return make_review(sources, 1, one.asked_of(subject))
 
 
 def _tree(files: Files, modes: object, contents: dict[str, bytes]) -> Tree:
@@ -70,9 +70,9 @@ def _tree(files: Files, modes: object, contents: dict[str, bytes]) -> Tree:
     return tree
 
 
-def tried(one: PullRequest, made: AuditedDataset) -> Tried:
+def tried(one: PullRequest, subject: AuditedDataset) -> Tried:
     """Return whether a review refuses a bad one by its point, or approves a good one."""
-    review = review_of(one, made)
+    review = review_of(one, subject)
     points = tuple(dict.fromkeys(reason.point for reason in review.grounds))
     found = Tried(one.name, one.refused_by, review.decision, points)
     wrong = ""
@@ -87,15 +87,15 @@ def tried(one: PullRequest, made: AuditedDataset) -> Tried:
 
 
 def audit_reviews(
-    bad: Iterable[PullRequest], good: Iterable[PullRequest], made: AuditedDataset
+    bad: Iterable[PullRequest], good: Iterable[PullRequest], subject: AuditedDataset
 ) -> Iterator[Tried]:
     """Yield what a review made of each pull request that the dataset has room for."""
     for one in (*bad, *good):
         with suppress(NotApplicable):
-            yield tried(one, made)
+            yield tried(one, subject)
 
 
-def audit_report(found: Sequence[Tried], made: AuditedDataset) -> Report:
+def audit_report(found: Sequence[Tried], subject: AuditedDataset) -> Report:
     """Return the report: what was not as it must be first."""
     wrong = [one for one in found if one.wrong]
     bad = [one for one in found if one.refused_by]
@@ -125,7 +125,7 @@ def audit_report(found: Sequence[Tried], made: AuditedDataset) -> Report:
         command="trace-dataset audit --review",
         conclusion=Conclusion(status, summary),
         payload={
-            "definitions": [made.first, made.second, made.third],
+            "definitions": [subject.first, subject.second, subject.third],
             "pull_requests": found,
         },
         sections=(Section("", [Table(rows, columns, words=columns)]),),

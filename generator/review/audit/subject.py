@@ -104,17 +104,17 @@ def make_subject(dataset: Path) -> AuditedDataset:
             of[path] = read_bytes(dataset, path)
     if is_file(dataset, SETTINGS):
         files[SETTINGS] = read_bytes(dataset, SETTINGS)
-    made = AuditedDataset(op_type, first, second, third, files, third_files)
-    files[made.recording(first)] = b"a recording"
+    subject = AuditedDataset(op_type, first, second, third, files, third_files)
+    files[subject.recording(first)] = b"a recording"
     files[UNRECORDED] = _json({second: "No GPU has it."})
     files[CHECKERS_KEPT] = _json({"format": 1, "definitions": {}})
-    files[EVIDENCE] = evidence(files, made, first, second)
-    files[AUDIT] = audit(files, made, first, second)
-    files[made.solution] = _json(solution(made))
-    files[made.traces] = _trace(made)
+    files[EVIDENCE] = evidence(files, subject, first, second)
+    files[AUDIT] = audit(files, subject, first, second)
+    files[subject.solution] = _json(solution(subject))
+    files[subject.traces] = _trace(subject)
     files["LICENSE"] = b"A licence.\n"
     files |= rendered(files)
-    return made
+    return subject
 
 
 def _fitting(dataset: Path) -> list[LoadedDefinition]:
@@ -178,7 +178,7 @@ def rendered(
 
 
 def entry(
-    files: Mapping[str, bytes], made: AuditedDataset, name: str, **sources: Any
+    files: Mapping[str, bytes], subject: AuditedDataset, name: str, **sources: Any
 ) -> dict[str, Any]:
     """Return an entry of evidence that is about a definition's text as it is."""
     usual = {
@@ -186,16 +186,16 @@ def entry(
         "recorded:flashinfer": {"verdict": "PASSED", "cases": 5},
         "oracle": {"verdict": "PASSED", "cases": 5},
     }
-    path = made.definition(name)
+    path = subject.definition(name)
     digest = basis_of_bytes(files[path], path)
     return {"sha256": digest, "sources": sources or usual}
 
 
 def evidence(
-    files: Mapping[str, bytes], made: AuditedDataset, *names: str, **machine: str
+    files: Mapping[str, bytes], subject: AuditedDataset, *names: str, **machine: str
 ) -> bytes:
     """Return a file of evidence on definitions as they are."""
-    entries = {name: entry(files, made, name) for name in names}
+    entries = {name: entry(files, subject, name) for name in names}
     run = {
         "date": "2026-01-01",
         "machine": {**_MACHINE, **machine},
@@ -204,13 +204,13 @@ def evidence(
     return _json({"format": 1, "runs": [run]})
 
 
-def audit(files: Mapping[str, bytes], made: AuditedDataset, *names: str) -> bytes:
+def audit(files: Mapping[str, bytes], subject: AuditedDataset, *names: str) -> bytes:
     """Return an audit.json in which one defect of each definition survived."""
     counts = {"caught": 40, "equivalent": 2, "survived": 1, "timed out": 0}
     entries = {
         name: {
             "sha256": basis_of_bytes(
-                files[made.definition(name)], made.definition(name)
+                files[subject.definition(name)], subject.definition(name)
             ),
             "counts": counts,
             "survivors": [{"name": "a", "before": "x", "after": "y"}],
@@ -224,12 +224,12 @@ def audit(files: Mapping[str, bytes], made: AuditedDataset, *names: str) -> byte
     return _json({"format": 1, "definitions": entries})
 
 
-def solution(made: AuditedDataset) -> dict[str, Any]:
+def solution(subject: AuditedDataset) -> dict[str, Any]:
     """Return a solution of the first definition."""
     text = "def run(*arguments):\n    return arguments[0]\n"
     return {
         "name": "audit",
-        "definition": made.first,
+        "definition": subject.first,
         "author": "audit",
         "spec": {
             "language": "python",
@@ -241,8 +241,8 @@ def solution(made: AuditedDataset) -> dict[str, Any]:
     }
 
 
-def _trace(made: AuditedDataset) -> bytes:
-    first = made.files[made.workloads(made.first)].splitlines()[0]
+def _trace(subject: AuditedDataset) -> bytes:
+    first = subject.files[subject.workloads(subject.first)].splitlines()[0]
     line = {
         **json.loads(first),
         "solution": "audit",

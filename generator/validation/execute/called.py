@@ -73,7 +73,7 @@ def _on_the_smallest(
         return [(EXECUTE_NOT_RUN.id, f"It was not called: {reason}.", None)]
     try:
         versions = {n: v._version for n, v in inputs.items() if _is_tensor(v)}
-        returned, given = _called(job["reference"], inputs)
+        returned, passed = _called(job["reference"], inputs)
     except BaseException as error:  # noqa: BLE001 - SystemExit is no answer either
         limit = job["memory_bytes"]
         if lacks_memory(error, inputs, limit):
@@ -88,7 +88,7 @@ def _on_the_smallest(
         *_wrong_outputs(definition.interface, axes, returned),
         *(
             (EXECUTE_WRITES.id, f"`run` wrote to its input `{name}`.", None)
-            for name in _written(versions, inputs, given)
+            for name in _written(versions, inputs, passed)
             if name not in job["filled"]
         ),
     ]
@@ -127,13 +127,13 @@ def _called(
     reference: str, inputs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Execute the text and call its `run`; return the outputs and the inputs given."""
-    given = {
+    passed = {
         name: value.clone() if _is_compared(value) else value
         for name, value in inputs.items()
     }
     run = load_run(reference, SOURCE)
     seed(RUN_SEED)
-    return as_tuple(run(*given.values())), given
+    return as_tuple(run(*passed.values())), passed
 
 
 def _is_tensor(value: Any) -> bool:
@@ -176,17 +176,17 @@ def _wrong_outputs(
 
 
 def _written(
-    versions: Mapping[str, int], inputs: Mapping[str, Any], given: Mapping[str, Any]
+    versions: Mapping[str, int], inputs: Mapping[str, Any], passed: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield the names of the inputs that `run` wrote to.
 
     Large ones are not copied: torch counts what is done to a tensor in place.
     """
     for name, version in versions.items():
-        if given[name] is inputs[name]:
+        if passed[name] is inputs[name]:
             if inputs[name]._version != version:
                 yield name
-        elif not same_bits(inputs[name], given[name]):
+        elif not same_bits(inputs[name], passed[name]):
             yield name
 
 

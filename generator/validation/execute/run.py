@@ -105,9 +105,9 @@ def check(
 
 
 def _blocked(definition: LoadedDefinition) -> Iterator[Problem]:
-    for said in screen(definition.reference):
-        message = f"It was not called: {said.what}: {said.text} ({said.why})."
-        yield _problem(definition, EXECUTE_BLOCKED, message, said.line)
+    for finding in screen(definition.reference):
+        message = f"It was not called: {finding.what}: {finding.text} ({finding.why})."
+        yield _problem(definition, EXECUTE_BLOCKED, message, finding.line)
 
 
 def job_of(definition: LoadedDefinition, workloads: str, count: int) -> dict[str, Any]:
@@ -253,11 +253,11 @@ def _judged(
         message = f"The process that called `run` was ended: {how}."
         yield _problem(definition, EXECUTE_KILLED, message)
     else:
-        said = _said(report)
-        if said is None:
+        words = _said(report)
+        if words is None:
             message = "The process that called `run` ended without an answer."
             yield _problem(definition, EXECUTE_KILLED, message)
-        for rule, message, line in said or ():
+        for rule, message, line in words or ():
             yield _problem(definition, rule, message, line)
 
 
