@@ -49,8 +49,7 @@ class PointFinding(NamedTuple):
 
 
 def _tags(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
-    lesser = known.objections.get((change.key, "lesser tags"))
-    if lesser:
+    if lesser := known.objections.get((change.key, "lesser tags")):
         return PointFinding(UNKNOWN, one_line(str(lesser[0])))
     models = new.tag_values("model")
     if not models:
@@ -71,9 +70,8 @@ def _test(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointF
     if path not in known.sides.head:
         if "tests/references" in known.folders_before:
             return PointFinding(NO, f"there is no {shown}: gen-tests --all")
-        return PointFinding(
-            YES, "the dataset keeps no rendered tests; --output writes them"
-        )
+        seen = "the dataset keeps no rendered tests; --output writes them"
+        return PointFinding(YES, seen)
     if path in known.rendered:
         return PointFinding(YES, f"{shown}: this review renders the same bytes")
     if path in known.sides.changed:
@@ -111,9 +109,9 @@ def agreed_finding(
         return PointFinding(YES, "; ".join(good[:3]))
     if not change.computes and change.old is not None:
         before = list(_about(change.old, known.before))
-        before_words = [words for about in before for words in _passed(*about)]
-        if before_words and not any(_failed(*about) for about in before):
-            seen = f"of the text before, which computes the same: {before_words[0]}"
+        earlier = [words for about in before for words in _passed(*about)]
+        if earlier and not any(_failed(*about) for about in before):
+            seen = f"of the text before, which computes the same: {earlier[0]}"
             return PointFinding(YES, seen)
     if passed:
         return PointFinding(UNKNOWN, f"{CLAIMED}{passed[0][1]}", needs_gpu=True)
@@ -201,23 +199,21 @@ def _at_workloads(
     if path not in known.sides.head or not known.sides.head[path].is_file:
         return PointFinding(NO, "there are no workloads")
     read = read_json_lines(known.root, path)
-    asked = {identity for _, line in read.lines if (identity := _identity(line))}
+    asked = {one for _, line in read.lines if (one := _identity(line))}
     if not asked or len(asked) < read.count:
         return PointFinding(NO, "they can't all be told apart: see the problems")
     mine = [(run, known.counts(run, new.name)) for run in known.after]
     text = new.name, basis_of(new)
-    compared = asked & compared_workloads(
-        (run for run, counts in mine if counts), *text
-    )
+    done = asked & compared_workloads((run for run, counts in mine if counts), *text)
     claimed = asked & compared_workloads((run for run, _ in mine), *text)
-    if compared == asked:
+    if done == asked:
         return PointFinding(
             YES, f"a kernel on a GPU agreed at {plural(len(asked), 'workload')}"
         )
     if claimed == asked:
         summary = f"agreed at {plural(len(asked), 'workload')}"
         return PointFinding(UNKNOWN, CLAIMED + summary, needs_gpu=True)
-    share = f"{len(compared)} of {plural(len(asked), 'workload')} on record"
+    share = f"{len(done)} of {plural(len(asked), 'workload')} on record"
     file = rendered_test(new.op_type, known.sides.head)
     command = f"pytest {file} --definition {new.name} --device cuda"
     return PointFinding(

@@ -151,17 +151,13 @@ def _pair(
     misshapen = _misshapen(actual, entry)
     if misshapen is not None:
         return pair(actual, expected, settled=Comparison(FAILED, (misshapen,)))
-    positions_kept = kept_positions(subject.name, case, name, entry)
+    places = kept_positions(subject.name, case, name, entry)
     if rows is not None and shape and shape[0] == len(rows):
-        defined = rows[positions_kept // max(math.prod(shape[1:]), 1)]
-        positions_kept, expected = positions_kept[defined], expected[defined]
-        if not len(positions_kept):
+        defined = rows[places // max(math.prod(shape[1:]), 1)]
+        places, expected = places[defined], expected[defined]
+        if not len(places):
             return None
-    return pair(
-        on_cpu(actual).reshape(-1)[positions_kept],
-        expected,
-        place=(positions_kept, shape),
-    )
+    return pair(on_cpu(actual).reshape(-1)[places], expected, place=(places, shape))
 
 
 def _misshapen(actual: Any, entry: Mapping[str, Any]) -> str | None:

@@ -32,18 +32,14 @@ def metamorphic(
         claimed = True
         verdict = claim.verdict(subject.run_tolerance, error_maps=trial.error_maps)
         reason = claim.bound.reason
-        comparison = recorded(
-            subject, trial, claim.output, source, verdict, reason=reason
-        )
+        one = recorded(subject, trial, claim.output, source, verdict, reason=reason)
         if not verdict.passed:
             more = [f"  the bound: {reason}"]
             if peer is not None:
                 more.append(f"  this or {peer.name} is wrong")
             values = claim.actual, claim.expected
-            comparison = replace(
-                comparison, failures=(*comparison.failures, *more), values=values
-            )
-        yield comparison
+            one = replace(one, failures=(*one.failures, *more), values=values)
+        yield one
     if not claimed:
         raise Defect(f"{source} claims nothing of {trial.case.name}")
 

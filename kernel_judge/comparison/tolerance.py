@@ -144,11 +144,9 @@ def choose_tolerance(
     # a recording of a kernel is judged as the kernel itself
     source = source.removeprefix(RECORDED)
     default = DEFAULTS.get(dtype, EXACT)
-    of_constants = of_definition(overrides, constants)
-    applying = (
-        o.tolerance for o in of_constants if o.applies(output, source, case, axes)
-    )
-    chosen = next(applying, default)
+    known = of_definition(overrides, constants)
+    fits = (o.tolerance for o in known if o.applies(output, source, case, axes))
+    chosen = next(fits, default)
     if chosen.bias is None:
         chosen = replace(chosen, bias=default.bias)
     if run_tolerance is not None and chosen != EXACT:
