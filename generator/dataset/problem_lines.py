@@ -29,9 +29,7 @@ class ProblemLines:
         if len(self._texts) > _MOST_FILES:
             return None
         if problem.file not in self._texts:
-            found = read_text_file(self._root, problem.file, _MAX_BYTES)
-            text = (
-                "" if isinstance(found, Problem) else found.decode("utf-8", "replace")
-            )
+            data = read_text_file(self._root, problem.file, _MAX_BYTES)
+            text = "" if isinstance(data, Problem) else data.decode("utf-8", "replace")
             self._texts[problem.file] = text
         return line_of(self._texts[problem.file], problem.pointer)

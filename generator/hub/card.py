@@ -256,7 +256,7 @@ def _tables(dataset: Path) -> tuple[Mapping[str, Sequence[Row]], Verification]:
         "workloads": [row for of_one in workloads.values() for row in of_one],
         "verification": list(map(_verification, evidence.lines)),
     }
-    rows = {name: list(map(_readable, found)) for name, found in made.items() if found}
+    rows = {name: list(map(_readable, one)) for name, one in made.items() if one}
     return rows, evidence
 
 

@@ -82,8 +82,8 @@ class Client:
 
         def once() -> Any:
             call = getattr(self.api, method)
-            found = call(self.repo, *arguments, repo_type="dataset", **options)
-            return list(found) if isinstance(found, Generator) else found
+            answer = call(self.repo, *arguments, repo_type="dataset", **options)
+            return list(answer) if isinstance(answer, Generator) else answer
 
         return self.call(once, about)
 
@@ -160,17 +160,17 @@ class Client:
         Raises HubFailure, also where the number is that of a discussion.
         """
         try:
-            found = self.ask("get_discussion_details", number)
+            discussion = self.ask("get_discussion_details", number)
         except HubFailure as failure:
             if failure.status != 404:
                 raise
             message = f"{self.repo} has no pull request {number} (404)"
             raise HubFailure(f"{message}: see its discussions on the Hub.") from None
-        if not found.is_pull_request:
+        if not discussion.is_pull_request:
             raise HubFailure(
                 f"#{number} of {self.repo} is a discussion, not a pull request."
             )
-        return found
+        return discussion
 
     def edit(self, number: int, comment: str, text: str) -> None:
         """Replace the text of a comment, by its id."""

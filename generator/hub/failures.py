@@ -162,17 +162,17 @@ def _is_without_xet(error: BaseException) -> bool:
 
 def _response(error: BaseException) -> Any:
     """Return the answer behind an exception, or None."""
-    found = (getattr(one, "response", None) for one in _causes(error))
-    return next((response for response in found if response is not None), None)
+    responses = (getattr(one, "response", None) for one in _causes(error))
+    return next((response for response in responses if response is not None), None)
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
     """Return an exception and what caused it: the client wraps what uploads raise."""
-    found = []
+    causes = []
     while error is not None:
-        found.append(error)
+        causes.append(error)
         error = error.__cause__
-    return found
+    return causes
 
 
 def _reasons(error: BaseException) -> Iterator[BaseException]:

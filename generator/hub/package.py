@@ -71,7 +71,7 @@ def take_inventory(root: Path) -> Sorted:
 
 
 def paths_of(
-    found: Sorted, keys: Collection[Key], unrecorded: Collection[str]
+    changes: Sorted, keys: Collection[Key], unrecorded: Collection[str]
 ) -> list[str]:
     """Return the files of definitions, and what they share with others.
 
@@ -79,13 +79,13 @@ def paths_of(
     of them: `unrecorded` are all that it names.
     """
     mine = {f"{TESTS}/test_{op_type}.py" for op_type, _ in keys}
-    others = {path for path in found.tests if path.startswith(f"{TESTS}/test_")}
+    others = {path for path in changes.tests if path.startswith(f"{TESTS}/test_")}
     left_out = others - mine
     if not any(name in unrecorded for _, name in keys):
         left_out.add(UNRECORDED)
-    files = [found.definitions[key] for key in keys if key in found.definitions]
+    files = [changes.definitions[key] for key in keys if key in changes.definitions]
     own = [path for one in files for paths in one.values() for path in paths]
-    return own + [p for p in (*found.evidence, *found.tests) if p not in left_out]
+    return own + [p for p in (*changes.evidence, *changes.tests) if p not in left_out]
 
 
 def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:

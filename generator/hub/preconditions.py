@@ -73,12 +73,14 @@ class Preconditions:
         return standing, [o for o in mine if o.rule in allowed]
 
 
-def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Preconditions:
-    """Check the preconditions of definitions; `found` are all that the dataset has."""
+def judge(
+    root: Path, files: Sequence[DatasetFile], discovered: Discovered
+) -> Preconditions:
+    """Check the preconditions of definitions; `discovered` are all that the dataset has."""
     names = [file.name for file in files]
     # without names: what else the op_types have is in their rendered files too
     loaded = load_definitions(root, op_types=sorted({f.op_type for f in files}))
-    plan = make_plan(root, names=names if len(files) < len(found.files) else ())
+    plan = make_plan(root, names=names if len(files) < len(discovered.files) else ())
     read = (replace(u, loaded=loaded.by_path.get(u.file.path)) for u in plan.units)
     plan = replace(plan, units=tuple(read))
     problems = tuple(run_plan(plan, Counts(), jobs=usable_cores()))
@@ -89,7 +91,7 @@ def judge(root: Path, files: Sequence[DatasetFile], found: Discovered) -> Precon
         objections.append(Objection(UNREADABLE, None, one_line(str(error))))
 
     runs = kept_runs(root, on_broken=unreadable)
-    chosen = Discovered(tuple(files), found.op_types, ())
+    chosen = Discovered(tuple(files), discovered.op_types, ())
     audits = None
     try:
         audits = read_audits(root)

@@ -120,12 +120,12 @@ def choose(
     """
     files = {p: file for p, file in listing.files.items() if is_of_dataset(p)}
     owners = {path: owner_of(path) for path in files}
-    found = sorted(
+    chosen = sorted(
         DatasetFile(*owner[0], path)
         for path, owner in owners.items()
         if owner is not None and owner[1] == "definition"
     )
-    known = Discovered(tuple(found), tuple({file.op_type for file in found}), ())
+    known = Discovered(tuple(chosen), tuple({file.op_type for file in chosen}), ())
     keys = {(f.op_type, f.name) for f in select(known, op_types, names)}
     texts: list[RemoteFile] = []
     blobs: list[RemoteFile] = []
@@ -162,7 +162,7 @@ class Pull:
 
     def count(self, status: PullStatus) -> int:
         """Return how many files had that status."""
-        return sum(found is status for found in self.statuses.values())
+        return sum(one is status for one in self.statuses.values())
 
     def bring(self, op_types: Sequence[str], names: Sequence[str], blobs: str) -> None:
         """Bring the files of some definitions, or all, with the blobs of a word of BLOBS.
@@ -281,10 +281,10 @@ class Pull:
 
     def _fetch(self, file: RemoteFile) -> None:
         """Fetch a file, and put it to its place at once."""
-        found = fetch(self.client, self.commit, file, self.root / _INCOMING)
+        fetched = fetch(self.client, self.commit, file, self.root / _INCOMING)
         if reason := _in_the_way(self.root, file.path):
             raise HubFailure(f"{one_line(file.path)}: {reason}.")
-        move_below(self.root, found.relative_to(self.root).as_posix(), file.path)
+        move_below(self.root, fetched.relative_to(self.root).as_posix(), file.path)
 
     def _note(self, file: RemoteFile, error: BaseException | None) -> None:
         """Note what became of a file; raise what the next file would not escape."""

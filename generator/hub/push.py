@@ -246,10 +246,10 @@ class Pusher:
         """Return the commit if the Hub has it although no answer came, or None."""
         revision, number = plan.revision, plan.number
         if plan.opens:
-            found = self._own(plan.package)
-            if found is None:
+            mine = self._own(plan.package)
+            if mine is None:
                 return None
-            revision, number = found.git_reference, found.num
+            revision, number = mine.git_reference, mine.num
         head = self.client.head(revision)
         if self._is_there(plan, head):
             return PushResult(head, number)

@@ -83,12 +83,12 @@ def files_at(
     client: Client, paths: Sequence[str], revision: str
 ) -> dict[str, RemoteFile]:
     """Return those of the paths that are files at a revision."""
-    found: dict[str, RemoteFile] = {}
+    files: dict[str, RemoteFile] = {}
     for at in range(0, len(paths), _PATHS_A_REQUEST):
         some = list(paths[at : at + _PATHS_A_REQUEST])
         infos = client.ask("get_paths_info", some, revision=revision, about=revision)
-        found |= {file.path: file for file in remote_files(infos)}
-    return found
+        files |= {file.path: file for file in remote_files(infos)}
+    return files
 
 
 def is_commit(text: str) -> bool:
@@ -205,11 +205,11 @@ def fetch(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:
     where it can't be written.
     """
     for _ in range(2):
-        found = client.call(partial(_download, client, commit, file, folder))
-        is_whole = found.stat().st_size == file.size
+        downloaded = client.call(partial(_download, client, commit, file, folder))
+        is_whole = downloaded.stat().st_size == file.size
         if is_whole and digest_of(folder, file.path, file) == file.digest:
-            return found
-        found.unlink()
+            return downloaded
+        downloaded.unlink()
     raise HubFailure(
         f"{one_line(file.path)} arrives with other bytes than the Hub lists, twice: "
         "run it again later."
@@ -248,8 +248,10 @@ def _download(client: Client, commit: str, file: RemoteFile, folder: Path) -> Pa
     place: dict[str, Any] = {"repo_type": "dataset", "revision": commit}
     if file.size > _LARGE:
         api = client.api
-        found = api.hf_hub_download(client.repo, file.path, local_dir=folder, **place)
-        return Path(found)
+        downloaded = api.hf_hub_download(
+            client.repo, file.path, local_dir=folder, **place
+        )
+        return Path(downloaded)
     url = hf_hub_url(client.repo, file.path, endpoint=client.api.endpoint, **place)
     target = folder / file.path
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -48,11 +48,11 @@ def merge(
     that is what it was keeps its day, so that a diff has only what changed.
     """
     merged = {**old, **new}
-    for name, found in new.items():
+    for name, entry in new.items():
         known = old.get(name)
-        if known is not None and replace(found, date=known.date) == known:
+        if known is not None and replace(entry, date=known.date) == known:
             merged[name] = known
-    return {name: found for name, found in merged.items() if name not in {*gone}}
+    return {name: entry for name, entry in merged.items() if name not in {*gone}}
 
 
 class Recorder:

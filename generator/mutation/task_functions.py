@@ -117,14 +117,14 @@ def measure_tolerances(task: Arguments, link: Link) -> dict[str, Any]:
     free = available_bytes(torch.device("cpu"))
     if free is not None:
         limit_memory(free)
-    found = measure(
+    floors = measure(
         _definition(task),
         task["file"]["path"],
         Path(task["root"]) / RECORDINGS,
         tolerance=task["tolerance"],
         sharing=task["sharing"],
     )
-    return found.as_dict()
+    return floors.as_dict()
 
 
 def _definition(task: Arguments) -> LoadedDefinition:

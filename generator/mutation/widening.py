@@ -55,8 +55,8 @@ def _looking_up(
         ):
             return original(tensor, *rest, **named)
         pairs = tensor.flatten().view(torch.int16).int().add_(_HALF)
-        found = _table(tensor.dtype, given[0]).index_select(0, pairs)
-        return found.view(given[0]).view(tensor.shape)
+        looked_up = _table(tensor.dtype, given[0]).index_select(0, pairs)
+        return looked_up.view(given[0]).view(tensor.shape)
 
     return widens
 

@@ -180,8 +180,8 @@ def _proofs(
     dataset: Path, definitions: Iterable[LoadedDefinition]
 ) -> dict[str, Text | Forward]:
     """Return what proves the definitions that no op serves, by name."""
-    found = {d.name: proof_of(dataset, d) for d in definitions if why_no_op(d)}
-    return {name: proof for name, proof in found.items() if not isinstance(proof, str)}
+    proofs = {d.name: proof_of(dataset, d) for d in definitions if why_no_op(d)}
+    return {name: proof for name, proof in proofs.items() if not isinstance(proof, str)}
 
 
 def _kept(
@@ -193,7 +193,7 @@ def _kept(
     """
     fit = {definition.path for definition in loaded.definitions}
     broken = {file.name for file in loaded.files if file.path not in fit}
-    found = {}
+    by_name = {}
     # none is broken, mostly: then nothing is read
     for name in files if broken else ():
         try:
@@ -201,8 +201,8 @@ def _kept(
         except OSError:
             continue
         if lost := rendered_definitions(text).keys() & broken:
-            found[name] = set(lost)
-    return found
+            by_name[name] = set(lost)
+    return by_name
 
 
 def _unread(loaded: LoadedDefinitions) -> bool:

@@ -194,8 +194,8 @@ def plan_tests(
     for definition, class_name in zip(ordered, names, strict=True):
         constants: tuple[Constant, ...] = ()
         if spec is not None:
-            constants, found = resolve_constants(definition, spec)
-            problems += found
+            constants, wrong = resolve_constants(definition, spec)
+            problems += wrong
         known = {constant.name for constant in constants}
         classes.append(
             TestClass(
@@ -229,12 +229,12 @@ def plan_tests(
     )
 
 
-def _proof(name: str, found: Text | Forward | None) -> Proof | None:
-    if found is None:
+def _proof(name: str, proof: Text | Forward | None) -> Proof | None:
+    if proof is None:
         return None
-    kind = "oracle" if isinstance(found, Text) else "forward"
-    nestable = can_be_nested(found.source)
-    return Proof(found, Reference(f"{kind}_{name}", found.source, nestable, (name,)))
+    kind = "oracle" if isinstance(proof, Text) else "forward"
+    nestable = can_be_nested(proof.source)
+    return Proof(proof, Reference(f"{kind}_{name}", proof.source, nestable, (name,)))
 
 
 def _interfaces(definitions: Sequence[LoadedDefinition]) -> tuple[SharedInterface, ...]:

@@ -56,17 +56,17 @@ def standalone(files: Mapping[str, str]) -> dict[str, str]:
 
 def _closure(modules: set[str]) -> set[str]:
     """Return modules with all modules of ours that they import, and their packages."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module in found or module == "generator":
+        if module in reached or module == "generator":
             continue
-        found.add(module)
+        reached.add(module)
         waiting += _imported(_source(module)[1])
         if _is_ours(parent := module.rpartition(".")[0]):
             waiting.append(parent)
-    return found
+    return reached
 
 
 def _is_ours(module: str) -> bool:

@@ -87,7 +87,7 @@ def table_bounds(
     left = list(sources)
     # rows before that are about a source without a condition
     settled: set[str] = set()
-    found: list[ToleranceRow] = []
+    rows: list[ToleranceRow] = []
     for override in overrides:
         if override.output != output or not left:
             continue
@@ -98,7 +98,7 @@ def table_bounds(
         conditions += ["of some sizes"] if override.where else []
         about = tuple(left) if named is None else (named,)
         condition = " ".join(conditions)
-        found.append(
+        rows.append(
             ToleranceRow(
                 output,
                 about,
@@ -114,9 +114,9 @@ def table_bounds(
     if left:
         default = DEFAULTS.get(dtype, EXACT)
         reason = "" if default == EXACT else _DEFAULT
-        found.append(ToleranceRow(output, tuple(left), "", default, reason))
+        rows.append(ToleranceRow(output, tuple(left), "", default, reason))
     merged: list[ToleranceRow] = []
-    for bound in found:
+    for bound in rows:
         last = merged[-1] if merged else None
         if last is not None and replace(last, sources=bound.sources) == bound:
             merged[-1] = replace(bound, sources=(*last.sources, *bound.sources))

@@ -120,8 +120,8 @@ def read_entry(value: Mapping[str, Any]) -> Audited:
         value["sha256"],
         {status: value["counts"][status] for status in STATUSES},
         tuple(
-            {name: _short(found[name]) for name in ("name", "before", "after")}
-            for found in value["survivors"][:LISTED]
+            {name: _short(survivor[name]) for name in ("name", "before", "after")}
+            for survivor in value["survivors"][:LISTED]
         ),
         {one_line(axis, 60): length for axis, length in value["reduced"].items()},
         _short(value["gen_tests"], _LONGEST_VERSION),
@@ -142,8 +142,8 @@ def as_text(audits: Mapping[str, Audited], path: str = AUDIT) -> str:
     Raises Failure where it would be more than is read.
     """
     lines = (
-        f"  {json.dumps(name)}: {json.dumps(asdict(found))}"
-        for name, found in sorted(audits.items())
+        f"  {json.dumps(name)}: {json.dumps(asdict(audit))}"
+        for name, audit in sorted(audits.items())
     )
     body = ",\n".join(lines)
     text = f'{{"format": {FORMAT}, "definitions": {{\n{body}\n}}}}\n'

@@ -170,8 +170,8 @@ def as_text(runs: Iterable[Run]) -> str:
 def _entry(entry: DefinitionEvidence) -> dict[str, Any]:
     """Return an entry for JSON, with the fields that say something."""
     sources = {
-        source: {n: v for n, v in plain(found).items() if v != _NOTHING[n]}
-        for source, found in sorted(entry.sources.items())
+        source: {n: v for n, v in plain(evidence).items() if v != _NOTHING[n]}
+        for source, evidence in sorted(entry.sources.items())
     }
     failed = {"failed": list(entry.failed)} if entry.failed else {}
     return {"sha256": entry.sha256, "sources": sources, **failed}

@@ -30,9 +30,9 @@ class KernelEvidence:
             entry = run.definitions.get(name)
             if entry is None or entry.sha256 != basis:
                 continue
-            for source, found in entry.sources.items():
-                verdict = found.verdict
-                if verdict == "PASSED" and (found.not_given or found.rewritten):
+            for source, evidence in entry.sources.items():
+                verdict = evidence.verdict
+                if verdict == "PASSED" and (evidence.not_given or evidence.rewritten):
                     # nobody has seen the outputs that it does not give, or what
                     # the kernel makes of the inputs as they are
                     continue

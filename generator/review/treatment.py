@@ -340,12 +340,12 @@ def _folded(path: str) -> str:
 
 def _with_folders(paths: Iterable[str]) -> set[str]:
     """Return paths and all folders that they lie in."""
-    found = {*paths}
-    upper = found
+    folders = {*paths}
+    upper = folders
     while upper:
-        upper = {path.rpartition("/")[0] for path in upper} - found - {""}
-        found |= upper
-    return found
+        upper = {path.rpartition("/")[0] for path in upper} - folders - {""}
+        folders |= upper
+    return folders
 
 
 def _parts(path: str) -> Iterator[str]:

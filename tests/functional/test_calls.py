@@ -22,9 +22,9 @@ from generator.cli.trace_dataset import cli as trace_dataset
 from tests.builders import ROOT
 from tests.functional.reviewed import changed, commit, git, make
 
-if sys.version_info >= (3, 11):
+try:
     import tomllib
-else:
+except ImportError:  # Python 3.10
     import tomli as tomllib  # type: ignore[no-redef]
 
 _CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

@@ -129,8 +129,8 @@ class _ShareSums:
         self.bound += _power(bound)
         for times, share in self.shares.items():
             needed = roundings * half + times * beyond
-            found = _at(tolerance.hit_ratio, needed / bound)
-            self.shares[times] = max(share, found)
+            times_bound = _at(tolerance.hit_ratio, needed / bound)
+            self.shares[times] = max(share, times_bound)
             if times == LEAST:
                 fixed = tolerance.rtol * e.abs() + of_rows
                 rest = _at(tolerance.hit_ratio, needed - fixed)

@@ -59,8 +59,8 @@ class JudgedTolerance:
 
     def worst(self, figure: _Figure) -> tuple[float, SourceFloor, Measured]:
         """Return the largest value of a figure, with its row and case."""
-        found = ((figure(case), row, case) for row in self.rows for case in row.cases)
-        return max(found, key=lambda one: one[0])
+        figures = ((figure(case), row, case) for row in self.rows for case in row.cases)
+        return max(figures, key=lambda one: one[0])
 
     @property
     def multiple(self) -> float:
@@ -81,22 +81,22 @@ def judged_tolerances(results: Sequence[Floors]) -> list[JudgedTolerance]:
     Without the rows of outputs that disagree with the oracle in float64: the error of a
     wrong reference is not what correct outputs need.
     """
-    found: dict[tuple[str, str, str, Tolerance, str], list[SourceFloor]] = {}
+    groups: dict[tuple[str, str, str, Tolerance, str], list[SourceFloor]] = {}
     for result in results:
         for row in result.rows:
             is_off = result.off.get(row.output, 0.0) > FURTHEST
             if row.tolerance is not None and row.cases and not is_off:
                 key = (row.op_type, row.output, row.source, row.tolerance, row.dtype)
-                found.setdefault(key, []).append(row)
+                groups.setdefault(key, []).append(row)
     # the oracle before other sources
-    order = sorted(found, key=lambda key: (key[:2], key[2] != ORACLE, key[2]))
-    return [JudgedTolerance(key[3], tuple(found[key])) for key in order]
+    order = sorted(groups, key=lambda key: (key[:2], key[2] != ORACLE, key[2]))
+    return [JudgedTolerance(key[3], tuple(groups[key])) for key in order]
 
 
 def problems(results: Sequence[Floors]) -> list[Problem]:
     """Return the tolerances that don't fit, and references that the oracle refutes."""
     paths = {result.definition: result.path for result in results}
-    found = [
+    misfits = [
         _disagreement(result, output, off)
         for result in results
         for output, off in result.off.items()
@@ -107,16 +107,16 @@ def problems(results: Sequence[Floors]) -> list[Problem]:
         is_oracle = row.source == ORACLE
         nmse = bound.nmse_multiple
         if bound.worst(lambda case: case.least)[0] > 1.0:
-            found.append(_problem(bound, TIGHT, False, paths))
+            misfits.append(_problem(bound, TIGHT, False, paths))
         elif is_oracle and bound.multiple > MOST:
-            found.append(_problem(bound, LOOSE, False, paths))
+            misfits.append(_problem(bound, LOOSE, False, paths))
         if nmse is None or bound.tolerance.nmse is None:
             continue
         if bound.worst(lambda case: case.least_nmse)[0] > bound.tolerance.nmse:
-            found.append(_problem(bound, TIGHT, True, paths))
+            misfits.append(_problem(bound, TIGHT, True, paths))
         elif is_oracle and nmse > MOST:
-            found.append(_problem(bound, LOOSE, True, paths))
-    return found
+            misfits.append(_problem(bound, LOOSE, True, paths))
+    return misfits
 
 
 def proposed(bound: JudgedTolerance, rule: str, nmse: bool) -> Tolerance:

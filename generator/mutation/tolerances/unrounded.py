@@ -49,8 +49,8 @@ class Unrounded:
             flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
             flat.set_(storage)
             self._kept[_key(tensor)] = (storage, flat.double())
-        found = self.of(tensor)
-        return tensor.double() if found is None else found
+        exact = self.of(tensor)
+        return tensor.double() if exact is None else exact
 
     def final(self, value: Any) -> Any:
         """Return an output in float64, before its last rounding if that is known.

@@ -196,8 +196,8 @@ class Widened(TorchFunctionMode):
         def known(tensor: torch.Tensor) -> torch.Tensor:
             if not is_narrow(tensor):
                 return tensor
-            found = self.unrounded.of(tensor)
-            return tensor.double() if found is None else found
+            exact = self.unrounded.of(tensor)
+            return tensor.double() if exact is None else exact
 
         return _map(known, value)
 
