@@ -25,7 +25,7 @@ from tests.functional.reviewed import changed, commit, git, make
 try:
     import tomllib
 except ImportError:  # Python 3.10
-    import tomli as tomllib  # type: ignore[no-redef]
+    import tomli as tomllib  # type: ignore[import-not-found, no-redef]
 
 _CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 _LAYERS = _CONTRACTS["tool"]["importlinter"]["contracts"][0]["layers"]
