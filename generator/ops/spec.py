@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 EPS_WORDS: Mapping[str, tuple[str, Any]] = {
-    f"1em{digits}": ("eps", float(f"1e-{digits}")) for digits in range(4, 9)
+    f"{first}em{digits}".replace(".", "p"): ("eps", float(f"{first}e-{digits}"))
+    # 1.5625e-7 is that of GLM-4 9B
+    for first in ("1", "1.5625", "2", "3", "5")
+    for digits in range(4, 9)
 }
 """Words of names that state the eps of a norm."""
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from generator.dataset.paths import discover_definitions
-from generator.models.config import load
+from generator.models.config import Config, config_of, load
 from generator.models.coverage import coverage, write_missing
 from generator.models.parallel import Deployment
 from generator.problems import Failure
 from tests.functional.gen_tests_command import gen_tests
 from tests.functional.test_validate import run
+from tests.unit.models.foreign import FOREIGN
 from tests.unit.models.mapped import mapped
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +25,15 @@ TPS = (1, 8)
 SOME = ("llama-3.2-1b", "gpt-oss-20b", "nemotron-h-8b", "kimi-k2")
 
 
-def write(models: tuple[str, ...], root: Path) -> int:
+def write(models: Iterable[str | Config], root: Path) -> int:
     """Write what models lack at tp 1 and 8 into a dataset; return how many files."""
     paths: list[str] = []
     for model in models:
+        config = load(model) if isinstance(model, str) else model
         for tp in TPS:
             try:
                 found = discover_definitions(root)
-                entries = coverage(load(model), Deployment(tp=tp), root, found, {})
+                entries = coverage(config, Deployment(tp=tp), root, found, {})
             except Failure:
                 # the heads of some can't be divided by 8
                 if tp == 1:
@@ -82,6 +85,16 @@ def test_what_every_model_lacks_is_strict_and_renders(
     everything: Path, tmp_path: Path
 ) -> None:
     check(everything, tmp_path / "rendered")
+
+
+@pytest.mark.slow
+def test_what_models_of_somebody_else_lack_is_strict_and_renders(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "written").mkdir()
+    configs = (config_of(name, whole) for name, whole in FOREIGN.items())
+    assert write(configs, tmp_path / "written") > 0
+    check(tmp_path / "written", tmp_path / "rendered")
 
 
 @pytest.mark.slow
