@@ -23,7 +23,7 @@ from kernel_judge.comparison.tolerance import (
 _DEFAULT, _CHOSEN = "default", "--tolerance"
 _WIDEST = 32
 """Characters of the sources of a row."""
-_CLAUSE = re.compile(r"[:;] |\. (?=[A-Z])")
+_CLAUSE = re.compile(r"[:;] |\.\s+(?=[A-Z`])")
 
 
 @dataclass(frozen=True)

@@ -416,7 +416,9 @@ class DsaPagedTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies weights in bfloat16.
@@ -429,12 +431,7 @@ class DsaPagedTests(
 # 2^-8.
 # (6) the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1105, and tensor
 # cores add them in float32 by truncation.
-# (7) Judge ids [rows, k] by whether rounding explains that these were chosen.  A row
-# holds min(k, candidates) distinct ids of its candidates in any order, then -1. Of an
-# id i in the set and an id j that was left out the computed scores say i >= j. So the
-# exact ones say s_i + e_i >= s_j - e_j, where e bounds the arithmetic's error: ids may
-# differ where this holds, that is at the k-th score alone, and nowhere else. Both sides
-# are held against the exact scores, each with its own arithmetic's bound
+# (7) Judge ids [rows, k] by whether rounding explains that these were chosen
 # (generator.ops.topk_policy).
 
 

@@ -204,7 +204,9 @@ class GemmTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
 # (1) the bias is added in float32, and the sum rounded once.
 # (2) float32 sums of 7168 products at most, each rounded by 2^-24 of a sum of about 1.

@@ -248,7 +248,9 @@ class GemmW4a16Tests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
 # (1) float32 sums of elements of about 1, rounded once.
 # (2) partial sums of a column are float32 and added in float32.

@@ -252,7 +252,9 @@ class MlaPagedTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies weights in bfloat16.

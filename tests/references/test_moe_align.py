@@ -321,10 +321,11 @@ class MoeAlignTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metam
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
-# (1) Judge sorted_token_ids by what stands in each expert's blocks, in any order.
-# Kernels count places up with atomics, so that each call may have another order
+# (1) Judge sorted_token_ids by what stands in each expert's blocks, in any order
 # (generator.ops.op_types.moe_align.order).
 
 

@@ -276,10 +276,12 @@ class SamplingTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
-# (1) Compare draws, int64 [draws], with the law
-# (generator.ops.op_types.sampling.distribution).
+# (1) Draws are tokens of the exact law, and no chi-squared test, at 1e-6 in all,
+# refuses it (generator.ops.op_types.sampling.distribution).
 
 
 # Draws one token a row in proportion to the probabilities that a filter keeps. Of the

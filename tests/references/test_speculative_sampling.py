@@ -241,11 +241,12 @@ class SpeculativeSamplingTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference as its definitions have it, then a class for each definition.
-# Tolerances: the first row that applies counts; an atol* grows with the values of a case.
+# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
+# share of them that a row states, and at most NMSE, the squared errors' share of the
+# squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
-# (1) Compare draws, int32 [draws, drafts + 1], with the law of each chain.  Draw i is
-# of row i modulo batch_size. `undefined` maps a provider to a function that returns the
-# rows it leaves undefined (generator.ops.op_types.speculative_sampling.law).
+# (1) Draws are outcomes of each chain's law, and no chi-squared test, at 1e-6 in all,
+# refuses it (generator.ops.op_types.speculative_sampling.law).
 
 
 # Accepts the drafted tokens of each chain in order, each with the probability target /

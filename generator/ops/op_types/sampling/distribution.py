@@ -46,9 +46,9 @@ _MANY_TOKENS, _OFTEN = 64, 20.0
 
 @dataclass(frozen=True)
 class Distribution:
-    """Compare draws, int64 [draws], with the law; draw i is of row i modulo batch_size.
+    """Draws are tokens of the exact law, and no chi-squared test, at 1e-6 in all, refuses it.
 
-    A source may return its probabilities instead, float32 [batch_size, vocab_size]; they
+    Draws are int64 [draws]; draw i is of row i modulo batch_size. A source may return its probabilities instead, float32 [batch_size, vocab_size]; they
     are compared with the law directly. `undefined` maps a provider to a function that
     returns the rows it leaves undefined: inputs → bool [batch_size].
     """

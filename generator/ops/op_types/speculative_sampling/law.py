@@ -106,9 +106,9 @@ def outcomes(given: torch.Tensor, drafts: torch.Tensor, size: int) -> torch.Tens
 
 @dataclass(frozen=True)
 class ChainDistribution:
-    """Compare draws, int32 [draws, drafts + 1], with the law of each chain.
+    """Draws are outcomes of each chain's law, and no chi-squared test, at 1e-6 in all, refuses it.
 
-    Draw i is of row i modulo batch_size. `undefined` maps a provider to a function that
+    Draws are int32 [draws, drafts + 1]; draw i is of row i modulo batch_size. `undefined` maps a provider to a function that
     returns the rows it leaves undefined: inputs → bool [batch_size].
     """
 
