@@ -14,6 +14,7 @@ kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -21,6 +22,7 @@ import torch
 
 from generator.ops.far_factors import far_apart
 from generator.ops.float8 import e4m3_values
+from generator.ops.op_types.kv_store.nvfp4 import nvfp4_rows
 from generator.ops.op_types.kv_store.relations import store_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -36,7 +38,7 @@ from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
-# oracle: generator.ops.float8
+# oracle: generator.ops.float8, generator.ops.op_types.kv_store.nvfp4
 # relations: generator.ops.op_types.kv_store.relations
 
 _MOVED = "bits are copied, none is computed"
@@ -47,6 +49,12 @@ _ROUNDED = (
 )
 # values are below 2.45: two to five quotients in a hundred lie beyond 448
 _SCALES = {"k_scale": 0.0047, "v_scale": 0.0043}
+_FEW_BITS = (
+    "quotients of float32 are divided again and rounded to float8 and to e2m1: both sides "
+    "divide as IEEE 754 says, to the same bits"
+)
+# values are below 5.5: blocks whose largest is above 5.1 have a scale of more than 448
+_NVFP4_SCALES = {"k_scale": 0.0019, "v_scale": 0.0017}
 _STEP = Tolerance(rtol=2**-3, atol=2**-9, nmse=1e-5)
 TOLERANCES = (
     Override("k_cache_out", _STEP, _ROUNDED, constant="quantized"),
@@ -54,6 +62,8 @@ TOLERANCES = (
     Override("k_cache_out", EXACT, _MOVED),
     Override("v_cache_out", EXACT, _MOVED),
     Override("kv_cache_out", EXACT, _MOVED),
+    Override("k_scale_cache_out", EXACT, _FEW_BITS),
+    Override("v_scale_cache_out", EXACT, _FEW_BITS),
 )
 
 
@@ -75,7 +85,9 @@ def cases(definition: Definition) -> list[Case]:
         for name, (size, rows, slots) in sizes.items()
     ]
     if "k_scale" in definition.interface.inputs:
-        usual += far_apart(usual[1], "k", "k_scale", "v", "v_scale")
+        # what lies in a cache of NVFP4 may be anything as well
+        far = ("k", "k_scale", "k_scale_cache", "v", "v_scale", "v_scale_cache")
+        usual += far_apart(usual[1], *far)
     return usual
 
 
@@ -99,7 +111,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     inputs: dict[str, Any] = {}
     for name, spec in definition.interface.input_specs.items():
         if spec.shape is None:
-            inputs[name] = _SCALES[name]
+            inputs[name] = (_NVFP4_SCALES if _is_nvfp4(definition) else _SCALES)[name]
+        elif spec.dtype == "int8":
+            drawn = stream.child(name).integer_tensor(
+                -128, 128, math.prod(shape_of(spec, lengths))
+            )
+            inputs[name] = drawn.to(torch.int8).view(shape_of(spec, lengths))
         elif spec.dtype != "int64":
             values = stream.child(name).values(shape_of(spec, lengths))
             inputs[name] = values.to(dtype_of(spec.dtype))
@@ -115,6 +132,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         sources = order[-max(copies - 2, 1) :].repeat(3)[:copies]
         inputs |= {"sources": sources, "targets": order[:copies].clone()}
     return {name: inputs[name] for name in definition.interface.inputs}
+
+
+def _is_nvfp4(definition: Definition) -> bool:
+    return "k_scale_cache" in definition.interface.inputs
 
 
 def _ends_first(order: torch.Tensor) -> torch.Tensor:
@@ -135,6 +156,13 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
         parts = [inputs["latent"].double(), inputs["rope"].double()]
         return _stored(inputs["kv_cache"].double(), torch.hstack(parts), row_of)
     caches = []
+    if _is_nvfp4(definition):
+        for name in ("k", "v"):
+            codes, units = nvfp4_rows(inputs[name], inputs[f"{name}_scale"])
+            for kind, rows in (("cache", codes), ("scale_cache", units)):
+                cache = inputs[f"{name}_{kind}"].double()
+                caches.append(_stored(cache, rows, row_of))
+        return tuple(caches)
     for name in _CACHES:
         rows, cache = inputs[name[0]].double(), inputs[name].double()
         if f"{name[0]}_scale" in inputs:
@@ -258,6 +286,26 @@ INTERFACE_COPY_CACHE_BLOCKS = Interface(
         "v_cache_out": "bfloat16[num_pages, page_size, num_kv_heads, head_dim]",
     },
 )
+INTERFACE_NVFP4_STORE_KV = Interface(
+    inputs={
+        "k": "bfloat16[num_tokens, num_kv_heads, head_dim]",
+        "v": "bfloat16[num_tokens, num_kv_heads, head_dim]",
+        "k_cache": "int8[num_slots, num_kv_heads, head_bytes]",
+        "k_scale_cache": "float8_e4m3fn[num_slots, num_kv_heads, num_blocks]",
+        "v_cache": "int8[num_slots, num_kv_heads, head_bytes]",
+        "v_scale_cache": "float8_e4m3fn[num_slots, num_kv_heads, num_blocks]",
+        "slot_mapping": "int64[num_tokens]",
+        "k_scale": "float32",
+        "v_scale": "float32",
+    },
+    outputs={
+        "k_cache_out": "int8[num_slots, num_kv_heads, head_bytes]",
+        "k_scale_cache_out": "float8_e4m3fn[num_slots, num_kv_heads, num_blocks]",
+        "v_cache_out": "int8[num_slots, num_kv_heads, head_bytes]",
+        "v_scale_cache_out": "float8_e4m3fn[num_slots, num_kv_heads, num_blocks]",
+    },
+    constraints=("head_bytes == head_dim // 2", "num_blocks == head_dim // 16"),
+)
 INTERFACE_STORE_KV_E4M3 = Interface(
     inputs={
         "k": "bfloat16[num_tokens, num_kv_heads, head_dim]",
@@ -331,7 +379,8 @@ class KvStoreTests(
 # squared values. The first row that applies counts; an atol* grows with a case's values.
 # Reasons, each derived with its bound:
 # (1) bits are copied, none is computed.
-# (2) both sides round nearly the same quotient once to e4m3, whose float32 form is off
+# (2) quotients of float32 are divided again and rounded to float8 and to e2m1.
+# (3) both sides round nearly the same quotient once to e4m3, whose float32 form is off
 # by 2^-24 of itself.
 
 
@@ -370,13 +419,107 @@ class TestCopyCacheBlocksKv8D128Ps16(KvStoreTests):
     sha256 = "e847e08f0f1a12cad67aa9bb1eaa5a313ddaec4a56e9294b401bb39167570caa"
 
 
+# Keys and values of tokens in NVFP4, written to the slots that slot_mapping names: each
+# 16 elements of a head share a float8 scale, the largest magnitude over 6 times k_scale
+# or v_scale, at most 448; codes are rounded to the nearest, ties to even, and stand for
+# code * scale * k_scale or v_scale. What is not written stays as it is.
+# quantization:nvfp4
+# Tolerances:
+#   output             source                   rtol   atol  NMSE  reason
+#   k_cache_out        oracle, sglang, pytorch  exact              (1)
+#   k_scale_cache_out  oracle, sglang, pytorch  exact              (2)
+#   v_cache_out        oracle, sglang, pytorch  exact              (1)
+#   v_scale_cache_out  oracle, sglang, pytorch  exact              (2)
+def reference_nvfp4_store_kv():
+    import torch
+
+    BLOCK = 16
+    MAX = 6.0
+    MAX_SCALE = 448.0
+
+
+    @torch.no_grad()
+    def run(
+        k: torch.Tensor,
+        v: torch.Tensor,
+        k_cache: torch.Tensor,
+        k_scale_cache: torch.Tensor,
+        v_cache: torch.Tensor,
+        v_scale_cache: torch.Tensor,
+        slot_mapping: torch.Tensor,
+        k_scale: float,
+        v_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        def stored(
+            rows: torch.Tensor, cache: torch.Tensor, scales: torch.Tensor, scale: float
+        ) -> tuple[torch.Tensor, torch.Tensor]:
+            # Of a Python number CUDA multiplies by the inverse, which moves ties.
+            divisor, largest_code = torch.tensor((scale, MAX), device=rows.device)
+            blocks = (rows.float() / divisor).unflatten(-1, (-1, BLOCK))
+            largest = blocks.abs().amax(dim=-1)
+            units = (largest / largest_code).clamp(max=MAX_SCALE).to(torch.float8_e4m3fn)
+            # Codes are of the scale as it is stored; where it is zero they are zeros.
+            unit = units.float()[..., None]
+            scaled = torch.where(unit == 0, torch.zeros_like(blocks), blocks / unit)
+            codes = e2m1(scaled).flatten(-2)
+            # The first of two elements is in the lower half of a byte.
+            packed = codes[..., 0::2] | (codes[..., 1::2] << 4)
+            cache_out, scales_out = cache.clone(), scales.clone()
+            cache_out[slot_mapping] = packed.view(torch.int8)
+            # Bytes are moved: an index assignment does not know float8.
+            scales_out.view(torch.uint8)[slot_mapping] = units.view(torch.uint8)
+            return cache_out, scales_out
+
+        return (
+            *stored(k, k_cache, k_scale_cache, k_scale),
+            *stored(v, v_cache, v_scale_cache, v_scale),
+        )
+
+
+    def e2m1(values: torch.Tensor) -> torch.Tensor:
+        magnitude = values.abs().clamp(max=MAX)
+        # The step is 0.5 below 2, 1 below 4 and 2 above; round() takes ties to even.
+        low = (magnitude * 2).round()
+        middle = magnitude.round() + 2
+        high = (magnitude / 2).round() + 4
+        codes = torch.where(magnitude < 2, low, torch.where(magnitude < 4, middle, high))
+        return codes.to(torch.uint8) | (torch.signbit(values).to(torch.uint8) << 3)
+
+    return run
+
+
+class Nvfp4StoreKvBase(KvStoreTests):
+    reference = staticmethod(reference_nvfp4_store_kv)
+    interface = INTERFACE_NVFP4_STORE_KV
+
+class TestNvfp4StoreKvKv1D128(Nvfp4StoreKvBase):
+    name = "nvfp4_store_kv_kv1_d128"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:8
+    axes = {"num_kv_heads": 1, "head_dim": 128, "head_bytes": 64, "num_blocks": 8}
+    sha256 = "32ab450f882e119c7bbfc45652fb6e28358bf59e49a0234c80df0f6473f7ccb1"
+
+class TestNvfp4StoreKvKv4D128(Nvfp4StoreKvBase):
+    name = "nvfp4_store_kv_kv4_d128"  # model:qwen3-30b-a3b, tp:1
+    axes = {"num_kv_heads": 4, "head_dim": 128, "head_bytes": 64, "num_blocks": 8}
+    sha256 = "b70eaf8047c540f94e4eb0c609ac41e4239c037fdd44d629bd12c150d30367f5"
+
+class TestNvfp4StoreKvKv8D128(Nvfp4StoreKvBase):
+    name = "nvfp4_store_kv_kv8_d128"  # model:llama-3.1-8b, model:qwen3-8b, tp:1
+    axes = {"num_kv_heads": 8, "head_dim": 128, "head_bytes": 64, "num_blocks": 8}
+    sha256 = "fe29009443c61d0f0d5a09de853b8afa3d3fa4d91edd3d35987559cea30d7b38"
+
+class TestNvfp4StoreKvKv8D64(Nvfp4StoreKvBase):
+    name = "nvfp4_store_kv_kv8_d64"  # model:gpt-oss-120b, model:gpt-oss-20b, tp:1
+    axes = {"num_kv_heads": 8, "head_dim": 64, "head_bytes": 32, "num_blocks": 4}
+    sha256 = "799c5756dd0c24f72a82028efa02415c28dc940b8cfb48c8cb683b00de835ab0"
+
+
 # Keys and values of tokens, divided by k_scale and v_scale, limited to -448 and 448 and
 # rounded once to e4m3, written to the slots that slot_mapping names. What is not
 # written stays as it is.
 # Tolerances:
 #   output       source                   rtol   atol     NMSE   reason
-#   k_cache_out  oracle, sglang, pytorch  0.125  0.00195  1e-05  (2)
-#   v_cache_out  oracle, sglang, pytorch  0.125  0.00195  1e-05  (2)
+#   k_cache_out  oracle, sglang, pytorch  0.125  0.00195  1e-05  (3)
+#   v_cache_out  oracle, sglang, pytorch  0.125  0.00195  1e-05  (3)
 def reference_store_kv_e4m3():
     import torch
 

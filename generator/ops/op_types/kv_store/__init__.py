@@ -1,4 +1,4 @@
-"""Writing a cache by slot: keys and values, to e4m3, latents; and copying its blocks."""
+"""Writing a cache by slot: keys and values, to e4m3, to NVFP4; latents; copying blocks."""
 
 from __future__ import annotations
 

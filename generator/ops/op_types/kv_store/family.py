@@ -6,13 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from generator.ops.family import Axis, Spec, Tensor
-from generator.ops.op_types.kv_store.workloads import blocks, slots, slots_fit
+from generator.ops.op_types.kv_store.workloads import (
+    blocks,
+    few_slots_fit,
+    slots,
+    slots_fit,
+)
 from generator.ops.reference_text import reference_text
 from generator.ops.workloads.tokens import DEEPSEEK, LLAMA, QWEN
 
 BF16, E4M3 = "bfloat16", "float8_e4m3fn"
 PLAIN, HND, SCALED = "store_kv", "store_kv_hnd", "store_kv_e4m3"
-COPY, MLA = "copy_cache_blocks", "store_mla_kv"
+COPY, MLA, NVFP4 = "copy_cache_blocks", "store_mla_kv", "nvfp4_store_kv"
+# heads, length of one: models, tp, whose batches
+NVFP4_CACHES: dict[tuple[int, int], tuple[tuple[str, ...], int, str]] = {
+    (8, 128): (("llama-3.1-8b", "qwen3-8b"), 1, LLAMA),
+    (4, 128): (("qwen3-30b-a3b",), 1, QWEN),
+    (8, 64): (("gpt-oss-120b", "gpt-oss-20b"), 1, QWEN),
+    (1, 128): (("llama-3.1-70b", "llama-3.3-70b"), 8, LLAMA),
+}
+_BLOCK = 16
 # kind, kv heads, head_dim, page_size: models, tp, whose batches
 CACHES: dict[tuple[str, int, int, int], tuple[tuple[str, ...], int, str]] = {
     (PLAIN, 8, 128, 0): (("llama-3.1-8b", "qwen3-8b"), 1, LLAMA),
@@ -36,6 +49,10 @@ _WHAT = {
     " names.",
     COPY: "Blocks of the cache copied to other places, as when sequences that share a"
     " prefix diverge: block targets[i] becomes block sources[i].",
+    NVFP4: "Keys and values of tokens in NVFP4, written to the slots that slot_mapping"
+    " names: each 16 elements of a head share a float8 scale, the largest magnitude over 6"
+    " times k_scale or v_scale, at most 448; codes are rounded to the nearest, ties to"
+    " even, and stand for code * scale * k_scale or v_scale.",
     MLA: "Latents and their rotary parts written side by side to the cache's slots that"
     " slot_mapping names.",
 }
@@ -44,10 +61,14 @@ _REST = " What is not written stays as it is."
 
 def specs() -> tuple[Spec, ...]:
     """Return the definitions of the family."""
-    models = ("deepseek-v3", "deepseek-r1", "kimi-k2")
+    latent = ("deepseek-v3", "deepseek-r1", "kimi-k2")
     return (
         *(cache_spec(*sizes, *others) for sizes, others in CACHES.items()),
-        mla_spec(512, 64, models),
+        mla_spec(512, 64, latent),
+        *(
+            nvfp4_spec(heads, dim, models, tp, batches)
+            for (heads, dim), (models, tp, batches) in NVFP4_CACHES.items()
+        ),
     )
 
 
@@ -55,6 +76,8 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
+    if name.startswith(NVFP4):
+        return nvfp4_spec(sizes["kv"], sizes["d"], (model,), 1, LLAMA)
     if name.startswith(MLA):
         return mla_spec(sizes["ckv"], sizes["kpe"], (model,))
     kind = next((k for k in (HND, SCALED, COPY, PLAIN) if name.startswith(k)), "")
@@ -173,4 +196,61 @@ def mla_spec(latent: int, rope: int, models: tuple[str, ...]) -> Spec:
         captured_op_type="gemm",
         structure=slots,
         fits=slots_fit,
+    )
+
+
+def nvfp4_spec(
+    heads: int, dim: int, models: tuple[str, ...], tp: int, captured_from: str
+) -> Spec:
+    """Return the definition for a cache in NVFP4 of so many heads."""
+    rows = ("num_tokens", "num_kv_heads", "head_dim")
+    caches: dict[str, Tensor] = {}
+    for name, what in (("k", "keys"), ("v", "values")):
+        caches[f"{name}_cache"] = Tensor(
+            ("num_slots", "num_kv_heads", "head_bytes"),
+            "int8",
+            f"The codes of {what}: two e2m1 in a byte, the first in its lower half.",
+        )
+        caches[f"{name}_scale_cache"] = Tensor(
+            ("num_slots", "num_kv_heads", "num_blocks"), E4M3, f"Scales of {what}."
+        )
+    return Spec(
+        name=f"{NVFP4}_kv{heads}_d{dim}",
+        description=_WHAT[NVFP4] + _REST,
+        op_type="kv_store",
+        tags=(
+            *(f"model:{model}" for model in models),
+            "quantization:nvfp4",
+            f"tp:{tp}",
+        ),
+        axes={
+            "num_tokens": Axis("Number of tokens."),
+            "num_slots": Axis("Slots of a cache."),
+            "num_kv_heads": Axis("Heads of keys and of values.", heads),
+            "head_dim": Axis("Length of a head.", dim),
+            "head_bytes": Axis("Bytes of a head.", dim // 2),
+            "num_blocks": Axis(f"Blocks of {_BLOCK} of a head.", dim // _BLOCK),
+        },
+        inputs={
+            "k": Tensor(rows, BF16, "Keys of the tokens."),
+            "v": Tensor(rows, BF16, "Values of the tokens."),
+            **caches,
+            "slot_mapping": Tensor(
+                ("num_tokens",), "int64", "A slot each, none twice."
+            ),
+            **_SCALES,
+        },
+        outputs={
+            f"{name}_out": Tensor(tensor.shape, tensor.dtype, "The cache afterwards.")
+            for name, tensor in caches.items()
+        },
+        constraints=(
+            "head_bytes == head_dim // 2",
+            f"num_blocks == head_dim // {_BLOCK}",
+        ),
+        reference=reference_text("kv_store", NVFP4),
+        captured_from=captured_from,
+        captured_op_type="gemm",
+        structure=slots,
+        fits=few_slots_fit,
     )

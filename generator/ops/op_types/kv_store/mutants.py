@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from generator.ops.mutants import (
@@ -51,9 +53,11 @@ def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
 def of_pairs(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of caches of keys and of values."""
 
+    caches = [name.removesuffix("_out") for name in definition.interface.outputs]
+
     def cleared(outputs: Outputs, inputs: Inputs) -> Outputs:
         outs = []
-        for out, name in zip(outputs, ("k_cache", "v_cache"), strict=True):
+        for out, name in zip(outputs, caches, strict=True):
             bits = out.view(torch.uint8).clone()
             same = bits == inputs[name].contiguous().view(torch.uint8)
             bits[same.all(-1)] = 0
@@ -61,7 +65,10 @@ def of_pairs(definition: Definition) -> tuple[DomainMutant, ...]:
         return tuple(outs)
 
     def unwritten(outputs: Outputs, inputs: Inputs) -> Outputs:
-        return outputs[0], inputs["v_cache"].clone()
+        return tuple(
+            inputs[name].clone() if name.startswith("v_") else out
+            for out, name in zip(outputs, caches, strict=True)
+        )
 
     return (
         on_outputs(definition, "rest of the cache cleared", cleared),
@@ -109,6 +116,57 @@ def of_scales(definition: Definition) -> tuple[DomainMutant, ...]:
     return tuple(
         on_inputs(definition, name, change) for name, change in changes.items()
     )
+
+
+def of_codes(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of codes of four bits and of their scales."""
+
+    def halves_swapped(outputs: Outputs, inputs: Inputs) -> Outputs:
+        return tuple(
+            _in_slots(out, inputs, lambda t: (t << 4) | ((t >> 4) & 15))
+            if out.dtype == torch.int8
+            else out
+            for out in outputs
+        )
+
+    def signs_lost(outputs: Outputs, inputs: Inputs) -> Outputs:
+        return tuple(
+            _in_slots(out, inputs, lambda t: t & 0x77)
+            if out.dtype == torch.int8
+            else out
+            for out in outputs
+        )
+
+    def scales_shifted(outputs: Outputs, inputs: Inputs) -> Outputs:
+        return tuple(
+            out
+            if out.dtype == torch.int8
+            else _in_slots(out.view(torch.uint8), inputs, lambda t: t.roll(1, -1)).view(
+                out.dtype
+            )
+            for out in outputs
+        )
+
+    def scales_kept(outputs: Outputs, inputs: Inputs) -> Outputs:
+        return outputs[0], inputs["k_scale_cache"].clone(), *outputs[2:]
+
+    return (
+        on_outputs(definition, "halves of a byte swapped", halves_swapped),
+        on_outputs(definition, "signs lost", signs_lost),
+        on_outputs(definition, "scales of the next block", scales_shifted),
+        on_outputs(definition, "scales of keys not written", scales_kept),
+    )
+
+
+def _in_slots(
+    cache: torch.Tensor,
+    inputs: Inputs,
+    change: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """Return a cache whose written slots are changed."""
+    out, slots = cache.clone(), inputs["slot_mapping"]
+    out[slots] = change(out[slots])
+    return out
 
 
 def of_latents(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -174,6 +232,7 @@ MUTANTS = (
     MutantGroup(of_pairs, "k_cache v_cache k_cache_out v_cache_out"),
     MutantGroup(of_rows, "k v slot_mapping"),
     MutantGroup(of_scales, "k v k_scale v_scale"),
+    MutantGroup(of_codes, "k_scale_cache v_scale_cache slot_mapping"),
     MutantGroup(of_latents, "latent rope kv_cache rope_dim"),
     MutantGroup(of_blocks, "sources targets k_cache"),
 )

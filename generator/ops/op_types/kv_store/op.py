@@ -1,17 +1,19 @@
 """kv_store: a cache whose slots, or blocks, get other rows; the rest of it stays.
 
-Bits are copied; to e4m3 a row is divided by its scale and rounded once. The production
-kernels are PyTorch's indexed copies, SGLang's store_cache and its store of latents.
+Bits are copied; to e4m3 a row is divided by its scale and rounded once, to NVFP4 it has
+codes and scales of blocks (`nvfp4`), of which no kernel is called. The production kernels are PyTorch's indexed copies, SGLang's store_cache and its store of latents.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from generator.ops.far_factors import far_apart
 from generator.ops.float8 import e4m3_values
+from generator.ops.op_types.kv_store.nvfp4 import nvfp4_rows
 from generator.ops.op_types.kv_store.relations import store_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
@@ -27,6 +29,12 @@ _ROUNDED = (
 )
 # values are below 2.45: two to five quotients in a hundred lie beyond 448
 _SCALES = {"k_scale": 0.0047, "v_scale": 0.0043}
+_FEW_BITS = (
+    "quotients of float32 are divided again and rounded to float8 and to e2m1: both sides "
+    "divide as IEEE 754 says, to the same bits"
+)
+# values are below 5.5: blocks whose largest is above 5.1 have a scale of more than 448
+_NVFP4_SCALES = {"k_scale": 0.0019, "v_scale": 0.0017}
 _STEP = Tolerance(rtol=2**-3, atol=2**-9, nmse=1e-5)
 TOLERANCES = (
     Override("k_cache_out", _STEP, _ROUNDED, constant="quantized"),
@@ -34,6 +42,8 @@ TOLERANCES = (
     Override("k_cache_out", EXACT, _MOVED),
     Override("v_cache_out", EXACT, _MOVED),
     Override("kv_cache_out", EXACT, _MOVED),
+    Override("k_scale_cache_out", EXACT, _FEW_BITS),
+    Override("v_scale_cache_out", EXACT, _FEW_BITS),
 )
 
 
@@ -55,7 +65,9 @@ def cases(definition: Definition) -> list[Case]:
         for name, (size, rows, slots) in sizes.items()
     ]
     if "k_scale" in definition.interface.inputs:
-        usual += far_apart(usual[1], "k", "k_scale", "v", "v_scale")
+        # what lies in a cache of NVFP4 may be anything as well
+        far = ("k", "k_scale", "k_scale_cache", "v", "v_scale", "v_scale_cache")
+        usual += far_apart(usual[1], *far)
     return usual
 
 
@@ -79,7 +91,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     inputs: dict[str, Any] = {}
     for name, spec in definition.interface.input_specs.items():
         if spec.shape is None:
-            inputs[name] = _SCALES[name]
+            inputs[name] = (_NVFP4_SCALES if _is_nvfp4(definition) else _SCALES)[name]
+        elif spec.dtype == "int8":
+            drawn = stream.child(name).integer_tensor(
+                -128, 128, math.prod(shape_of(spec, lengths))
+            )
+            inputs[name] = drawn.to(torch.int8).view(shape_of(spec, lengths))
         elif spec.dtype != "int64":
             values = stream.child(name).values(shape_of(spec, lengths))
             inputs[name] = values.to(dtype_of(spec.dtype))
@@ -95,6 +112,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         sources = order[-max(copies - 2, 1) :].repeat(3)[:copies]
         inputs |= {"sources": sources, "targets": order[:copies].clone()}
     return {name: inputs[name] for name in definition.interface.inputs}
+
+
+def _is_nvfp4(definition: Definition) -> bool:
+    return "k_scale_cache" in definition.interface.inputs
 
 
 def _ends_first(order: torch.Tensor) -> torch.Tensor:
@@ -115,6 +136,13 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
         parts = [inputs["latent"].double(), inputs["rope"].double()]
         return _stored(inputs["kv_cache"].double(), torch.hstack(parts), row_of)
     caches = []
+    if _is_nvfp4(definition):
+        for name in ("k", "v"):
+            codes, units = nvfp4_rows(inputs[name], inputs[f"{name}_scale"])
+            for kind, rows in (("cache", codes), ("scale_cache", units)):
+                cache = inputs[f"{name}_{kind}"].double()
+                caches.append(_stored(cache, rows, row_of))
+        return tuple(caches)
     for name in _CACHES:
         rows, cache = inputs[name[0]].double(), inputs[name].double()
         if f"{name[0]}_scale" in inputs:

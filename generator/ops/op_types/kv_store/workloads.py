@@ -9,6 +9,7 @@ from generator.ops.workloads.captured import CapturedWorkload
 from generator.ops.workloads.structure import Structure, distinct, fits_a_blob
 
 MOST_COPIES = 128
+_FEW_TOKENS = 64
 
 
 def slots(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
@@ -25,6 +26,11 @@ def slots(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structu
 def slots_fit(spec: Spec, captured: CapturedWorkload) -> bool:
     """Return whether the int64 slots fit in a blob."""
     return fits_a_blob(8 * captured.axes["M"])
+
+
+def few_slots_fit(spec: Spec, captured: CapturedWorkload) -> bool:
+    """Return whether a batch is of a decode's size."""
+    return captured.axes["M"] <= _FEW_TOKENS
 
 
 def blocks(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
