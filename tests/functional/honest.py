@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.functional.habit import Habit, module
 from tests.functional.hacks import fills, run
 from tests.functional.honest_python import OF_PYTHON
+from tests.functional.honest_styles import OF_STYLE
 
 HABITS = (
     Habit(
@@ -226,4 +227,5 @@ HABITS = (
         + run("subprocess.run(['true'], check=True)\nreturn norm(x, weight)"),
     ),
     *OF_PYTHON,
+    *OF_STYLE,
 )
