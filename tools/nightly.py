@@ -48,7 +48,7 @@ STEPS = {
     "benchmark review of 500": "python benchmarks/bench_review.py --many 500 --runs 1",
     "benchmark evaluate": "python benchmarks/bench_evaluate.py",
     "benchmark push": "python benchmarks/bench_push.py",
-    "benchmark mcp": "python benchmarks/bench_mcp.py",
+    "benchmark mcp": "python benchmarks/bench_mcp.py --rounds 3",
 }
 """Title → command, whose first word lies beside this Python."""
 
