@@ -51,7 +51,9 @@ def test_a_good_one_is_approved(one: PullRequest, made: AuditedDataset) -> None:
 SHOWN = [one for one in BAD if one.name.startswith(("code: ", "unknown: ", "link: "))]
 
 
-@pytest.mark.parametrize("one", [*SHOWN[::6], *BAD[::29], *GOOD[::13]], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "one", [*SHOWN[::6], *BAD[::29], *GOOD[::13]], ids=lambda one: one.name
+)
 def test_each_format_has_the_verdict_and_the_files(
     one: PullRequest, made: AuditedDataset
 ) -> None:
