@@ -13,6 +13,7 @@ import torch
 from generator.evaluation.far_sizes import far_sizes
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
+from generator.ops.far_factors import asked_of_kernels
 from generator.rules.subjects import subject_of
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
@@ -134,3 +135,15 @@ def test_inputs_that_outputs_follow_are_seen(name: str, names: list[str]) -> Non
     found = far_sizes(subject, subject.cases(("small",)))
     assert [one.name for one in found] == names
     assert far_sizes(subject, subject.cases(("small",))) is found
+
+
+def test_far_scales_are_asked_but_queries_against_a_small_scale() -> None:
+    def asked_of(name: str) -> list[str]:
+        subject = subject_of(loaded(name))
+        return [c.name for c in asked_of_kernels(subject.op.cases(subject.definition))]
+
+    assert asked_of(DECODE) == ["factors-down"]
+    # what is large there are scales of stored keys, which are multiplied with sm_scale
+    stored = "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64"
+    assert {"factors-up", "factors-down"} <= {*asked_of(stored)}
+    assert asked_of(NORM) == []
