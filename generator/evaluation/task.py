@@ -60,8 +60,11 @@ from kernel_judge.inputs.memory import give_back
 _REFERENCE_SECONDS = 600.0
 _CALLS_OF_A_RELATION = 4
 _CALLS_IN_A_TIMEOUT = 20.0
-_kept: dict[tuple[str, Path, str, Allowed], Confinement] = {}
-"""Sandboxes that wait for the next task of this process: their workers have torch."""
+_kept: dict[str, tuple[tuple[Path, str, Allowed], Confinement]] = {}
+"""Sandboxes that wait for the next task of this process, whose workers have torch.
+
+That of solutions and that of references, each with what it was made for.
+"""
 
 
 def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
@@ -81,14 +84,16 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     with ExitStack() as stack:
 
         def confinement(whose: str, allowed: Allowed) -> Confinement:
-            key = (whose, root, task["device"], allowed)
-            known = _kept.get(key)
-            if known is None:
-                known = Confinement(task["device"], allowed, _hidden(root), alive)
-                _kept[key] = known
+            key = (root, task["device"], allowed)
+            known = _kept.get(whose)
+            if known is None or known[0] != key:
+                if known is not None:
+                    known[1].close()
+                at = Confinement(task["device"], allowed, _hidden(root), alive)
+                known = _kept[whose] = key, at
             if task["is_last"]:
-                stack.callback(_kept.pop(key).close)
-            return known
+                stack.callback(_kept.pop(whose)[1].close)
+            return known[1]
 
         bench = _Bench(definition, root, file, task, alive, confinement)
         stack.callback(bench.close)
