@@ -58,16 +58,16 @@ def load_definitions(
     # the catalogue imports every check
     from generator.rules.catalogue import is_blocked
 
-    found = discover_definitions(root)
-    if not found.op_types:
-        return LoadedDefinitions((), (), found.problems, (), (), ())
-    files = select(found, op_types, names)
-    problems = problems_of_paths(found, op_types, names)
+    discovered = discover_definitions(root)
+    if not discovered.op_types:
+        return LoadedDefinitions((), (), discovered.problems, (), (), ())
+    files = select(discovered, op_types, names)
+    problems = problems_of_paths(discovered, op_types, names)
     by_path = {file.path: load_file(root, file) for file in files}
     problems += [problem for _, of_file in by_path.values() for problem in of_file]
     built = [definition for definition, _ in by_path.values() if definition is not None]
     renamed = {definition.path: definition.name for definition in built}
-    problems += repeated_names(found.files, renamed, files)
+    problems += repeated_names(discovered.files, renamed, files)
     blocked = {p.file for p in problems if is_blocked([p])}
     built.sort(key=lambda d: (d.op_type, d.name))
     return LoadedDefinitions(
@@ -75,8 +75,8 @@ def load_definitions(
         unfit=tuple(d for d in built if d.path in blocked),
         problems=tuple(sorted(problems, key=lambda p: p.file)),
         files=files,
-        names=tuple(sorted({file.name for file in found.files})),
-        op_types=found.op_types,
+        names=tuple(sorted({file.name for file in discovered.files})),
+        op_types=discovered.op_types,
         by_path=by_path,
     )
 

@@ -115,8 +115,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     residual = stream.child("residual").values((rows, columns), std)
     residual[:none] = 0.0
     weight = 0.5 + stream.child("weight").values((columns,), 0.4)
-    made = {"hidden_states": parts, "residual": residual, "weight": weight}
-    return {name: value.to(torch.bfloat16) for name, value in made.items()}
+    inputs = {"hidden_states": parts, "residual": residual, "weight": weight}
+    return {name: value.to(torch.bfloat16) for name, value in inputs.items()}
 
 
 def oracle(

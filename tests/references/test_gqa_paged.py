@@ -106,7 +106,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     heads, dim = axes["num_qo_heads"], axes["head_dim"]
     cache_shape = (axes["num_pages"], axes["page_size"], axes["num_kv_heads"], dim)
     specs = definition.interface.input_specs
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "return_lse": True,
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
@@ -116,22 +116,22 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "sinks": sink_logits(heads, stream),
     }
     for name in ("q", "k", "v"):
-        made[f"{name}_scale"] = drawn_scale(definition, case, name)
+        inputs[f"{name}_scale"] = drawn_scale(definition, case, name)
     queries = stream.child("q").values(
         (axes["total_q"], heads, dim), case.params["q_std"]
     )
-    made["q"] = stored(queries, made["q_scale"], dtype_of(specs["q"].dtype))
+    inputs["q"] = stored(queries, inputs["q_scale"], dtype_of(specs["q"].dtype))
     for name in ("k", "v"):
         values = cache(cache_shape, table, stream.child(name), torch.float32)
         if name == "k" and case.name == HEAVY_OUTSIDE:
             _outweigh(definition, values, queries, token_slots(table, cache_shape[1]))
         dtype = dtype_of(specs[f"{name}_cache"].dtype)
-        values = stored(values, made[f"{name}_scale"], dtype)
-        made[f"{name}_cache"] = switched(definition, values).contiguous()
+        values = stored(values, inputs[f"{name}_scale"], dtype)
+        inputs[f"{name}_cache"] = switched(definition, values).contiguous()
     if has_mask(definition):
         lengths = case.params["q_lens"], case.params["kv_lens"]
-        made["custom_mask"] = tree_masks(*lengths, stream)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs["custom_mask"] = tree_masks(*lengths, stream)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def _outweigh(

@@ -78,7 +78,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     table = page_table(
         case.params["kv_lens"], axes["page_size"], axes["num_pages"], stream
     )
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "qo_indptr": indptr(case.params["q_lens"]),
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
@@ -86,14 +86,14 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "return_lse": True,
         "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
-    made |= latent_queries(axes, case, axes["total_q"], stream)
+    inputs |= latent_queries(axes, case, axes["total_q"], stream)
     for name in ("ckv", "kpe"):
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
-        scale = made[f"{name}_scale"] = drawn_scale(definition, case, name)
+        scale = inputs[f"{name}_scale"] = drawn_scale(definition, case, name)
         dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
         values = cache(shape, table, stream.child(name), torch.float32)
-        made[f"{name}_cache"] = stored(values, scale, dtype)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs[f"{name}_cache"] = stored(values, scale, dtype)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def oracle(

@@ -149,14 +149,14 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     See `routing_inputs`, `token_inputs` and `weight_inputs` for shapes and dtypes. In
     small cases bfloat16 holds all dequantised values. The weights are lazy (`Tiled`).
     """
-    made = {
+    inputs = {
         **routing_inputs(definition, case, stream),
         **token_inputs(definition, case, stream),
         **weight_inputs(definition, case, stream),
         "local_expert_offset": case.params["offset"],
         "routed_scaling_factor": case.params.get("factor", 2.5),
     }
-    return {name: made[name] for name in definition.interface.inputs}
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:

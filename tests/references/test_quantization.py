@@ -117,37 +117,37 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
     A global scale has eight significant bits, so that its products are exact.
     """
-    made = format_of(definition)
+    inputs = format_of(definition)
     rows, length = case.axes["M"], definition.axes["K"]
-    if made.dequantises:
+    if inputs.dequantises:
         return _codes(definition, case, stream)
     blocks = definition.axes["num_blocks"]
-    x = stream.child("x").values((rows * blocks, made.block))
+    x = stream.child("x").values((rows * blocks, inputs.block))
     which = case.params.get("rows")
     # of each block: a number that is another one for neighbours
     each = torch.tensor(stream.child("blocks").integers(-4, 5, len(x))).float()
     if which == "zeros":
         x[::3] = 0.0
     elif which == "ties":
-        top = 24 if made.is_fp4 else 31
+        top = 24 if inputs.is_fp4 else 31
         drawn = stream.child("ties").integers(-top, top + 1, x.numel())
-        x = torch.tensor(drawn).float().view(x.shape) / (4 if made.is_fp4 else 1)
-        x[:, 0] = made.maximum
+        x = torch.tensor(drawn).float().view(x.shape) / (4 if inputs.is_fp4 else 1)
+        x[:, 0] = inputs.maximum
     elif which == "edges":
         # the largest of every other block is the first bfloat16 above the edge
-        edge = torch.full((len(x),), made.maximum, dtype=torch.bfloat16)
+        edge = torch.full((len(x),), inputs.maximum, dtype=torch.bfloat16)
         edge[1::2] = torch.nextafter(edge[1::2], torch.tensor(1e4).bfloat16())
-        x = (x / 3.0).clamp(-0.9, 0.9) * made.maximum
+        x = (x / 3.0).clamp(-0.9, 0.9) * inputs.maximum
         x[:, 0] = edge.float()
         x *= torch.exp2(each)[:, None]
     elif which == "wide":
         # a float8 scale that is zero leaves nothing to be divided by
-        x *= torch.exp2(each if made.is_global else 5.0 * each)[:, None]
+        x *= torch.exp2(each if inputs.is_global else 5.0 * each)[:, None]
     else:
         x *= 1.0 + each.abs()[:, None]
     values = x.view(rows, length).to(torch.bfloat16)
     name = next(iter(definition.interface.inputs))
-    if not made.is_global:
+    if not inputs.is_global:
         return {name: values}
     factor = 448.0 * 6.0 / float(values.abs().max())
     factor = 1.0 if which == "ties" else factor * (4.0 if which == "edges" else 1.0)
@@ -178,50 +178,50 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> Any:
 
     Codes of float32 scales are the quotients, not rounded.
     """
-    made = format_of(definition)
-    if made.dequantises:
+    form = format_of(definition)
+    if form.dequantises:
         return _values(definition, inputs)
     x = next(iter(inputs.values())).double()
-    blocks = x.view(len(x), -1, made.block)
-    if made.is_global:
+    blocks = x.view(len(x), -1, form.block)
+    if form.is_global:
         blocks = blocks * float(inputs["global_scale"])
-    quotient = blocks.abs().amax(dim=2) / made.maximum
-    if made.is_global:
+    quotient = blocks.abs().amax(dim=2) / form.maximum
+    if form.is_global:
         scales = quotient.clamp(max=448.0).float().to(torch.float8_e4m3fn)
         divisor = scales.double()
-    elif made.is_mx:
+    elif form.is_mx:
         powers = torch.arange(-127, 128, dtype=torch.float64, device=x.device)
         # the first power of two that is not below the quotient
         places = torch.searchsorted(torch.exp2(powers), quotient)
         scales = places.to(torch.uint8).view(torch.int8)
         divisor = torch.exp2(powers)[places]
     else:
-        scales = divisor = (quotient * made.maximum).clamp(min=1e-10) / made.maximum
+        scales = divisor = (quotient * form.maximum).clamp(min=1e-10) / form.maximum
     divisor = divisor.masked_fill(divisor == 0, torch.inf)
     scaled = (blocks / divisor[:, :, None]).view(x.shape)
-    if made.is_fp4:
+    if form.is_fp4:
         return packed(e2m1_codes(scaled)), scales
-    if made.is_mx:
+    if form.is_mx:
         return scaled.float().to(torch.float8_e4m3fn), scales
     return scaled, scales
 
 
 def _values(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
-    made, scales = format_of(definition), inputs["scales"]
+    form, scales = format_of(definition), inputs["scales"]
     factors = scales.double()
-    if made.is_mx:
+    if form.is_mx:
         factors = torch.exp2(scales.view(torch.uint8).double() - 127.0)
     factors = factors * float(inputs.get("global_scale", 1.0))
-    wide: torch.Tensor = factors.repeat_interleave(made.block, dim=1)
+    wide: torch.Tensor = factors.repeat_interleave(form.block, dim=1)
     return unpacked(inputs["quantized"]) * wide
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the kernel of the kind; mxfp4 is dequantised on the host alone."""
-    made = format_of(definition)
-    if made.dequantises:
-        return (Backend("", min_sm=80),) if made.is_global else ()
-    if made.is_mx or made.is_global:
+    form = format_of(definition)
+    if form.dequantises:
+        return (Backend("", min_sm=80),) if form.is_global else ()
+    if form.is_mx or form.is_global:
         return (Backend("", min_sm=100),)
     return (Backend("cutile", min_sm=90, needs=("cuda.tile",)),)
 
@@ -232,27 +232,27 @@ def flashinfer_ground_truth(
     """Call FlashInfer's kernel with scales row by row; return the outputs."""
     from flashinfer import quantization
 
-    made, given = format_of(definition), list(inputs.values())
+    form, given = format_of(definition), list(inputs.values())
     if backend == "cutile":
-        return quantization.per_token_group_quant_8bit(*given, made.block)
+        return quantization.per_token_group_quant_8bit(*given, form.block)
     factor = None
-    if made.is_global:
+    if form.is_global:
         factor = torch.tensor([given[-1]], dtype=torch.float32, device=given[0].device)
-    if made.dequantises:
+    if form.dequantises:
         scales = inputs["scales"].view(torch.uint8)
         codes = given[0].view(torch.uint8)
         return quantization.nvfp4_kv_dequantize(codes, scales, factor)
-    if made.is_fp4:
+    if form.is_fp4:
         codes, scales = quantization.fp4_quantize(
-            given[0], factor, made.block, made.is_mx, is_sf_swizzled_layout=False
+            given[0], factor, form.block, form.is_mx, is_sf_swizzled_layout=False
         )
     else:
         codes, scales = quantization.mxfp8_quantize(
             given[0], is_sf_swizzled_layout=False
         )
-    kind = torch.int8 if made.is_mx else torch.float8_e4m3fn
+    kind = torch.int8 if form.is_mx else torch.float8_e4m3fn
     scales = scales.view(kind).view(len(codes), -1)
-    return codes.view(torch.int8) if made.is_fp4 else codes, scales
+    return codes.view(torch.int8) if form.is_fp4 else codes, scales
 
 
 _ZEROS = "outputs rewritten: the scale of a block of zeros is set to 0"
@@ -264,13 +264,13 @@ _ENCODED = (
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return Triton kernels for float8, PyTorch code for mxfp4, none for nvfp4."""
-    made = format_of(definition)
-    if made.is_global:
+    form = format_of(definition)
+    if form.is_global:
         return ()
-    if made.is_fp4:
-        rewrites = "" if made.dequantises else _ENCODED
+    if form.is_fp4:
+        rewrites = "" if form.dequantises else _ENCODED
         return (Backend("native", needs_cuda=False, rewrites=rewrites),)
-    return (Backend("triton", min_sm=89, rewrites=_ZEROS if made.is_mx else ""),)
+    return (Backend("triton", min_sm=89, rewrites=_ZEROS if form.is_mx else ""),)
 
 
 def sglang_ground_truth(
@@ -281,30 +281,30 @@ def sglang_ground_truth(
     It has a least magnitude of a block, so that a block of zeros has another scale,
     which says nothing: such a scale's byte is set to 0.
     """
-    made = format_of(definition)
-    if made.dequantises:
+    form = format_of(definition)
+    if form.dequantises:
         from sglang.srt.layers.quantization.fp8_utils import dequant_mxfp4
 
         scales = inputs["scales"].view(torch.uint8)[None]
         blocks = inputs["quantized"].view(torch.uint8).view(*scales.shape, -1)
         return dequant_mxfp4(blocks, scales, torch.bfloat16)[0]
     (x,) = inputs.values()
-    zeros = x.view(len(x), -1, made.block).abs().amax(dim=2) == 0
-    if not made.is_mx:
+    zeros = x.view(len(x), -1, form.block).abs().amax(dim=2) == 0
+    if not form.is_mx:
         from sglang.kernels.ops.quantization.fp8_kernel import (
             _per_token_group_quant_8bit_raw,
         )
 
-        return _per_token_group_quant_8bit_raw(x, made.block)
-    if not made.is_fp4:
+        return _per_token_group_quant_8bit_raw(x, form.block)
+    if not form.is_fp4:
         from sglang.kernels.ops.quantization.mxfp8_quant import to_mxfp8
 
         codes, scales = to_mxfp8(x)
         return codes, scales.view(torch.uint8).masked_fill(zeros, 0).view(torch.int8)
     from sglang.kernels.ops.quantization import fp4_fake_quant as fp4
 
-    factors = fp4.block_scale(x, made.block, fp4.FP4_MAX, fp4.FP4_AMAX_FLOOR)
-    blocks = x.float().view(len(x), -1, made.block) / factors[:, :, None]
+    factors = fp4.block_scale(x, form.block, fp4.FP4_MAX, fp4.FP4_AMAX_FLOOR)
+    blocks = x.float().view(len(x), -1, form.block) / factors[:, :, None]
     values = fp4.round_fp4(blocks.clamp(-fp4.FP4_MAX, fp4.FP4_MAX)).flatten(1)
     table = torch.tensor(E2M1, device=x.device)
     codes = torch.searchsorted(table, values.abs()) + 8 * torch.signbit(x)

@@ -171,34 +171,36 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     tokens, size = axes["num_tokens"], axes["head_size"]
     rows = axes.get("max_seq_len", _POSITIONS)
     std, magnitude = case.params.get("std", 1.0), case.params.get("magnitude")
-    made: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
     for name, heads in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
         shape = (tokens, axes[heads], size)
-        made[name] = stream.child(name).values(shape, std, torch.bfloat16)
+        inputs[name] = stream.child(name).values(shape, std, torch.bfloat16)
         if f"{name}_weight" in names:
             weight = 0.5 + stream.child(f"{name}_weight").values((size,), 0.4)
             if magnitude is not None:
-                made[name] = torch.full_like(made[name], magnitude).copysign(made[name])
+                inputs[name] = torch.full_like(inputs[name], magnitude).copysign(
+                    inputs[name]
+                )
                 weight = (weight * 64.0).round() / 64.0
-            made[f"{name}_weight"] = weight.to(torch.bfloat16)
+            inputs[f"{name}_weight"] = weight.to(torch.bfloat16)
     if "cos_sin_cache" in names:
         # rational points of the circle: cosines would differ between libraries
         slope = stream.child("slope").values((rows, axes["rotary_dim"] // 2))
         square = slope * slope
         circle = torch.cat([1.0 - square, 2.0 * slope], 1)
-        made["cos_sin_cache"] = circle / (1.0 + square).repeat(1, 2)
+        inputs["cos_sin_cache"] = circle / (1.0 + square).repeat(1, 2)
     drawn = case.params.get("positions")
     if drawn is None:
         drawn = stream.child("positions").integers(0, rows, tokens)
     positions = torch.tensor(drawn, dtype=torch.int64)
     if "pos_ids" in names:
-        made["pos_ids"] = positions.to(torch.int32)
+        inputs["pos_ids"] = positions.to(torch.int32)
     elif "num_axes" in definition.axes:
         later = [(positions + 17 * axis) % rows for axis in range(axes["num_axes"])]
-        made["positions"] = torch.stack(later)
+        inputs["positions"] = torch.stack(later)
     else:
-        made["positions"] = positions
-    return {name: made[name] for name in names}
+        inputs["positions"] = positions
+    return {name: inputs[name] for name in names}
 
 
 def oracle(

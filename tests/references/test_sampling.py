@@ -88,18 +88,18 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         for _ in range(count)
     ]
     order = stream.child("order").permutation(batch_size).tolist()
-    made: dict[str, torch.Tensor] = {}
+    inputs: dict[str, torch.Tensor] = {}
     probs = torch.empty(batch_size, vocab_size)
     for row, place in enumerate(order):
         name = rows[place][0]
-        if name not in made:
+        if name not in inputs:
             tokens = stream.child(name).permutation(vocab_size)
             if name == "ends":
                 inner = tokens[(tokens != 0) & (tokens != vocab_size - 1)]
                 tokens = torch.cat([torch.tensor([vocab_size - 1, 0]), inner])
             falling = falling_probabilities(name, vocab_size)
-            made[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
-        probs[row] = made[name]
+            inputs[name] = torch.empty(vocab_size).index_copy_(0, tokens, falling)
+        probs[row] = inputs[name]
     shares = torch.tensor([rows[i][2] for i in order], dtype=torch.float32)
     drawn = {
         "probs": probs,

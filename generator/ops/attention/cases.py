@@ -269,16 +269,16 @@ def ragged_inputs(
         "v": (*kv_heads, vo_dim),
     }
     stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         name: stream.child(name).values(shape, stds[name], dtype)
         for name, shape in shapes.items()
     }
-    made["qo_indptr"] = indptr(case.params["q_lens"])
-    made["kv_indptr"] = indptr(case.params["kv_lens"])
-    made["sm_scale"] = scale_of(case, qk_dim)
+    inputs["qo_indptr"] = indptr(case.params["q_lens"])
+    inputs["kv_indptr"] = indptr(case.params["kv_lens"])
+    inputs["sm_scale"] = scale_of(case, qk_dim)
     if has_sinks(definition):
-        made["sinks"] = sink_logits(axes["num_qo_heads"], stream)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs["sinks"] = sink_logits(axes["num_qo_heads"], stream)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def sink_logits(heads: int, stream: Stream) -> torch.Tensor:

@@ -121,19 +121,19 @@ def laid_out(definition: Definition, batch: Batch, common: Inputs, *key: str) ->
     """
     q_lens = [one.q_len for one in batch]
     kv_lens = [one.kv_len for one in batch]
-    made: Inputs = {**common, "qo_indptr": indptr(q_lens)}
+    inputs: Inputs = {**common, "qo_indptr": indptr(q_lens)}
     for name in batch[0].queries:
-        made[name] = torch.cat([one.queries[name] for one in batch])
+        inputs[name] = torch.cat([one.queries[name] for one in batch])
     if is_paged(definition):
-        made |= _in_pages(definition, batch, kv_lens, Stream(*key))
+        inputs |= _in_pages(definition, batch, kv_lens, Stream(*key))
     else:
-        made["kv_indptr"] = indptr(kv_lens)
+        inputs["kv_indptr"] = indptr(kv_lens)
         for name in batch[0].tokens:
-            made[name] = torch.cat([one.tokens[name] for one in batch])
+            inputs[name] = torch.cat([one.tokens[name] for one in batch])
     if has_mask(definition):
         masks = [one.mask.flatten() for one in batch if one.mask is not None]
-        made["custom_mask"] = torch.cat(masks)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs["custom_mask"] = torch.cat(masks)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def _in_pages(
@@ -142,7 +142,7 @@ def _in_pages(
     page_size = definition.axes["page_size"]
     pages = sum(page_counts(kv_lens, page_size)) + SPARE_PAGES
     table = page_table(kv_lens, page_size, pages, stream)
-    made: Inputs = {
+    inputs: Inputs = {
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
@@ -157,8 +157,8 @@ def _in_pages(
         cache[is_stale] = stale.to(first.dtype)
         cache[slots] = torch.cat([one.tokens[name] for one in batch])
         cache = cache.view(pages, page_size, *rest)
-        made[name] = switched(definition, cache).contiguous()
-    return made
+        inputs[name] = switched(definition, cache).contiguous()
+    return inputs
 
 
 def with_keys(

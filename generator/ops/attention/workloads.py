@@ -32,15 +32,19 @@ def paged(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structu
     """Return the structure of attention over a paged cache."""
     page_size = spec.const("page_size")
     if isinstance(captured, Step):
-        made = _step_in_pages(captured, page_size, rng)
+        structure = _step_in_pages(captured, page_size, rng)
     else:
-        made = paged_structure(captured.axes, page_size, rng, causal=is_causal(spec))
+        structure = paged_structure(
+            captured.axes, page_size, rng, causal=is_causal(spec)
+        )
     scales = {
         name: [round(rng.uniform(0.25, 1.0), 4) for _ in range(spec.const(*shape))]
         for name in ("q_scale", "k_scale", "v_scale")
         if name in spec.inputs and (shape := spec.inputs[name].shape)
     }
-    return replace(made, scalars=spec.scalars, tensors={**made.tensors, **scales})
+    return replace(
+        structure, scalars=spec.scalars, tensors={**structure.tensors, **scales}
+    )
 
 
 def verified(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
@@ -59,12 +63,13 @@ def verified(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Stru
     page_size = spec.const("page_size")
     prefixes = split(keys(captured.axes), batch_size, 0, rng)
     kv_lens = [prefix + DRAFT_TOKENS for prefix in prefixes]
-    made = _in_pages([DRAFT_TOKENS] * batch_size, kv_lens, axes, page_size, rng)
+    structure = _in_pages([DRAFT_TOKENS] * batch_size, kv_lens, axes, page_size, rng)
     mask = [
         seen for prefix in prefixes for row in _tree(rng) for seen in [1] * prefix + row
     ]
     return Structure(
-        {**made.axes, "mask_len": len(mask)}, {**made.tensors, "custom_mask": mask}
+        {**structure.axes, "mask_len": len(mask)},
+        {**structure.tensors, "custom_mask": mask},
     )
 
 
@@ -163,12 +168,12 @@ def paged_structure(
 
 def _step_in_pages(step: Step, page_size: int, rng: random.Random) -> Structure:
     """Return a batch in pages; what sequences have alike lies in the same pages."""
-    made = _in_pages(step.q_lens, step.kv_lens, step.axes, page_size, rng)
-    shared, pages = step.shared // page_size, list(made.tensors["kv_indices"])
-    starts = made.tensors["kv_indptr"]
+    structure = _in_pages(step.q_lens, step.kv_lens, step.axes, page_size, rng)
+    shared, pages = step.shared // page_size, list(structure.tensors["kv_indices"])
+    starts = structure.tensors["kv_indptr"]
     for start in map(int, starts[1:-1]):
         pages[start : start + shared] = pages[:shared]
-    return replace(made, tensors={**made.tensors, "kv_indices": pages})
+    return replace(structure, tensors={**structure.tensors, "kv_indices": pages})
 
 
 def _in_pages(

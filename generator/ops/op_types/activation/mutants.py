@@ -172,7 +172,7 @@ def _of_pairs(definition: Definition) -> tuple[DomainMutant, ...]:
 def _formulas(
     definition: Definition, formulas: Mapping[str, Formula]
 ) -> list[DomainMutant]:
-    return [_instead(definition, name, made) for name, made in formulas.items()]
+    return [_instead(definition, name, formula) for name, formula in formulas.items()]
 
 
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:

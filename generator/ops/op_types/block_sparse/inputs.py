@@ -23,17 +23,19 @@ def sparse_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     """
     axes = {**definition.axes, **case.axes}
     stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
-    made: dict[str, Any] = {"sm_scale": scale_of(case, axes["head_dim"])}
+    inputs: dict[str, Any] = {"sm_scale": scale_of(case, axes["head_dim"])}
     for name, std in stds.items():
         shape = [axes[a] for a in definition.interface.input_specs[name].shape or ()]
-        made[name] = stream.child(name).values(shape, std, torch.bfloat16)
+        inputs[name] = stream.child(name).values(shape, std, torch.bfloat16)
     if is_variable(definition):
-        made |= _variable_blocks(axes, stream)
+        inputs |= _variable_blocks(axes, stream)
     elif "mask" in definition.interface.inputs:
-        made |= _causal_blocks(axes, case, stream)
+        inputs |= _causal_blocks(axes, case, stream)
     else:
-        made |= _blocks(rows_of(case, axes["num_block_columns"], stream.child("rows")))
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs |= _blocks(
+            rows_of(case, axes["num_block_columns"], stream.child("rows"))
+        )
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def rows_of(case: Case, columns: int, stream: Stream) -> list[list[int]]:

@@ -88,7 +88,9 @@ _FORMULAS: dict[str, Formula] = {
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of merging two or several states."""
-    return tuple(_instead(definition, name, made) for name, made in _FORMULAS.items())
+    return tuple(
+        _instead(definition, name, formula) for name, formula in _FORMULAS.items()
+    )
 
 
 def _instead(definition: Definition, name: str, formula: Formula) -> DomainMutant:

@@ -112,8 +112,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     v = torch.where((s == -math.inf)[..., None], 0.0, v).to(torch.bfloat16)
     if "num_states" in axes:
         return {"v": v, "s": s}
-    made = {"v_a": v[:, 0], "s_a": s[:, 0], "v_b": v[:, 1], "s_b": s[:, 1]}
-    return {name: value.contiguous() for name, value in made.items()}
+    inputs = {"v_a": v[:, 0], "s_a": s[:, 0], "v_b": v[:, 1], "s_b": s[:, 1]}
+    return {name: value.contiguous() for name, value in inputs.items()}
 
 
 def oracle(

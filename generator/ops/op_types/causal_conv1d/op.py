@@ -151,20 +151,22 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "weight": ((axes["dim"], axes["width"]), 0.5),
         "bias": ((axes["dim"],), 0.5),
     }
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         name: stream.child(name).values(shape, std, torch.bfloat16)
         for name, (shape, std) in shapes.items()
     }
     for name in ("b_gate", "c_gate"):
-        made[name] = stream.child(name).values((rows, axes["dim"]), 1.0, torch.bfloat16)
+        inputs[name] = stream.child(name).values(
+            (rows, axes["dim"]), 1.0, torch.bfloat16
+        )
     if params["std"] == _LARGE:
         for name in ("x", "conv_states", "weight"):
-            made[name] = made[name].to(torch.float8_e4m3fn).to(torch.bfloat16)
-    made["cu_seqlens"] = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
-    made["cache_indices"] = slots
+            inputs[name] = inputs[name].to(torch.float8_e4m3fn).to(torch.bfloat16)
+    inputs["cu_seqlens"] = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
+    inputs["cache_indices"] = slots
     old = [place not in params.get("fresh", ()) for place in range(len(lengths))]
-    made["has_initial_state"] = torch.tensor(old, dtype=torch.bool)
-    return {name: made[name] for name in definition.interface.inputs}
+    inputs["has_initial_state"] = torch.tensor(old, dtype=torch.bool)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def is_gated(definition: Definition) -> bool:

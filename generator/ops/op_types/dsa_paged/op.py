@@ -119,19 +119,19 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     axes = {**definition.axes, **case.axes}
     slots = axes["num_pages"] * axes["page_size"]
     indices = _indices(case, slots, axes["topk"], stream)
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "sparse_indices": indices,
         "sm_scale": scale_of(case, QK_NOPE_HEAD_DIM + axes["head_dim_kpe"]),
     }
-    made |= latent_queries(axes, case, axes["num_tokens"], stream)
+    inputs |= latent_queries(axes, case, axes["num_tokens"], stream)
     stale = torch.ones(slots, dtype=torch.bool)
     stale[indices[indices != PADDING].long()] = False
     for name in ("ckv", "kpe"):
         values = stream.child(name).values((slots, axes[f"head_dim_{name}"]))
         values[stale] *= STALE
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
-        made[f"{name}_cache"] = values.view(shape).to(torch.bfloat16)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs[f"{name}_cache"] = values.view(shape).to(torch.bfloat16)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def _indices(case: Case, slots: int, topk: int, stream: Stream) -> torch.Tensor:

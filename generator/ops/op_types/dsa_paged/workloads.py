@@ -69,9 +69,9 @@ def table_structure(
     A row has room for the longest sequence and for `topk` tokens; behind a sequence's
     pages it is 0.
     """
-    made = paged_structure(captured, page_size, rng)
-    pages, last = made.tensors["kv_indices"], made.tensors["kv_last_page_len"]
-    starts = made.tensors["kv_indptr"]
+    structure = paged_structure(captured, page_size, rng)
+    pages, last = structure.tensors["kv_indices"], structure.tensors["kv_last_page_len"]
+    starts = structure.tensors["kv_indptr"]
     rows = [pages[a:b] for a, b in pairwise(map(int, starts))]
     room = max(*map(len, rows), -(-topk // page_size))
     lens = [
@@ -81,7 +81,7 @@ def table_structure(
     axes = {
         "batch_size": len(rows),
         "max_num_pages": room,
-        "num_pages": made.axes["num_pages"],
+        "num_pages": structure.axes["num_pages"],
     }
     return Structure(axes, {"seq_lens": lens, "block_table": table})
 

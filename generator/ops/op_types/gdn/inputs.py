@@ -31,7 +31,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 
     params = {"scale": axes["head_size"] ** -0.5, **case.params}
     vectors = any_rows if is_normalised(definition) else unit_rows
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "q": vectors(stream.child("q"), shape("q")) * params.get("q_length", 1.0),
         "k": vectors(stream.child("k"), shape("k")) * params.get("k_length", 1.0),
         "v": drawn("v").to(torch.bfloat16),
@@ -45,12 +45,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     if "cu_seqlens" in interface:
         # a workload has ends of its own
         lengths = params.get("lengths", (axes["total_seq_len"],))
-        made["cu_seqlens"] = torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0)
+        inputs["cu_seqlens"] = torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0)
     if "initial_state_indices" in interface:
         slots = stream.child("slots").permutation(axes["pool_size"])
-        made["initial_state_indices"] = slots[: axes["batch_size"]].to(torch.int32)
-        made["initial_state"] = drawn("initial_state", std=0.5)
-        made[BUFFER] = drawn(BUFFER) if optional else None
+        inputs["initial_state_indices"] = slots[: axes["batch_size"]].to(torch.int32)
+        inputs["initial_state"] = drawn("initial_state", std=0.5)
+        inputs[BUFFER] = drawn(BUFFER) if optional else None
     else:
-        made["state"] = drawn("state", std=0.5) if optional else None
-    return {name: made[name] for name in interface}
+        inputs["state"] = drawn("state", std=0.5) if optional else None
+    return {name: inputs[name] for name in interface}

@@ -206,9 +206,9 @@ def _decoded(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Call decode on one token a row; return output [rows, heads, values] and states."""
     decode = subject.other()
-    made = {**subject.inputs, **tokens, "state": state}
+    inputs = {**subject.inputs, **tokens, "state": state}
     names = decode.definition.interface.inputs
-    answer = decode({name: made[name] for name in names})
+    answer = decode({name: inputs[name] for name in names})
     return answer["output"][:, 0], answer["new_state"]
 
 

@@ -73,11 +73,11 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """
     axes = {**definition.axes, **case.axes}
     stds = {"q": case.params["q_std"], "k": 1.0, "v": 1.0}
-    made: dict[str, Any] = {"sm_scale": scale_of(case, axes["head_dim"])}
+    inputs: dict[str, Any] = {"sm_scale": scale_of(case, axes["head_dim"])}
     for name, std in stds.items():
         shape = [axes[a] for a in definition.interface.input_specs[name].shape or ()]
-        made[name] = stream.child(name).values(shape, std, torch.bfloat16)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs[name] = stream.child(name).values(shape, std, torch.bfloat16)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def oracle(

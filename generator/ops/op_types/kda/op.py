@@ -158,16 +158,16 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         "dt_bias": (params.get("dt_mean", -3.0), 1.0),
         "state": (0.0, 0.5),
     }
-    made: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
     for name, (mean, deviation) in laws.items():
         shape = tuple(axes[axis] for axis in specs[name].shape or ())
         values = stream.child(name).values(shape, deviation) + mean
         is_short = specs[name].dtype == "bfloat16"
-        made[name] = values.to(torch.bfloat16) if is_short else values
+        inputs[name] = values.to(torch.bfloat16) if is_short else values
     if "lengths" in params:
         ends = torch.tensor([0, *params["lengths"]]).cumsum(0)
-        made["cu_seqlens"] = ends.to(torch.int32)
-    return made
+        inputs["cu_seqlens"] = ends.to(torch.int32)
+    return inputs
 
 
 def oracle(

@@ -128,7 +128,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     ends = [0, *accumulate(case.params.get("lengths", (tokens,)))]
     dt_mean = case.params.get("dt_mean", -1.5)
     large = dt_mean > 10.0
-    made = {
+    inputs = {
         # steps of 20 would make states of 20
         "x": drawn("x", tokens, heads, axes["head_dim"], std=0.05 if large else 1.0).to(
             bf16
@@ -144,7 +144,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         ),
         "cu_seqlens": torch.tensor(ends, dtype=torch.int32),
     }
-    return made | {n: made[n].zero_() for n in case.params.get("zero", ())}
+    return inputs | {n: inputs[n].zero_() for n in case.params.get("zero", ())}
 
 
 def oracle(

@@ -114,11 +114,11 @@ def routing_inputs(
     # sigmoid of one above 17 is 1 in float32, as that of the next
     top = case.params.get("top", 1.0 if method == routing.LLAMA4 else 4.0)
     logits = routing.draw_logits(own, tokens, experts, hot, top, ends, uneven)
-    made = {"routing_logits": logits.to(torch.bfloat16)}
+    inputs = {"routing_logits": logits.to(torch.bfloat16)}
     if method == routing.LLAMA4:
         # who adds it chooses other experts: scores are 0 to 1
-        made["routing_bias"] = own.child("bias").values((experts,)).bfloat16()
-    return made
+        inputs["routing_bias"] = own.child("bias").values((experts,)).bfloat16()
+    return inputs
 
 
 def token_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def token_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     own = stream.child("hidden_states")
     if definition.interface.input_specs["hidden_states"].dtype == "bfloat16":
         return {"hidden_states": own.values((tokens, hidden)).bfloat16()}
-    made = {"hidden_states": draw_f8_rows(own, tokens, hidden)}
+    inputs = {"hidden_states": draw_f8_rows(own, tokens, hidden)}
     if "hidden_states_scale" in definition.interface.inputs:
         shape = (hidden // BLOCK, tokens)
         draw = _scales_of(case)
-        made["hidden_states_scale"] = draw(own.child("scale"), shape, 1.0 / CODE_STD)
-    return made
+        inputs["hidden_states_scale"] = draw(own.child("scale"), shape, 1.0 / CODE_STD)
+    return inputs
 
 
 def _scales_of(case: Case) -> Callable[..., torch.Tensor]:
@@ -170,7 +170,7 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             "gemm2_weights": draw_mx(two, second, more * sizes[1]),
         }
     draw = _scales_of(case)
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "gemm1_weights": draw_f8(one, first),
         "gemm2_weights": draw_f8(two, second),
     }
@@ -180,8 +180,8 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
             ("gemm2_weights_scale", two, second, 0.8 * sizes[1]),
         ):
             shape = (experts, rows // BLOCK, columns // BLOCK)
-            made[name] = draw(own.child("scale"), shape, size / CODE_STD)
-        return made
+            inputs[name] = draw(own.child("scale"), shape, size / CODE_STD)
+        return inputs
     # hidden states have no scale here: the scale of the first product includes theirs
     undone = sizes[0] / CODE_STD**2
     gate = draw(one.child("gate"), (experts,), undone)
@@ -192,7 +192,7 @@ def weight_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     largest = 1.6 if "top" in case.params else largest
     down = _limited(definition, largest, gate, up, down)
     return {
-        **made,
+        **inputs,
         "output1_scales_scalar": up * ACTIVATION_SCALE,
         "output1_scales_gate_scalar": gate,
         "output2_scales_scalar": down / ACTIVATION_SCALE,

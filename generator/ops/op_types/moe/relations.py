@@ -154,7 +154,7 @@ def _case(definition: Definition) -> RelatedCase:
 def _chosen_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs:
     """Return the op's inputs, with weights of the selected experts only."""
     offset = case.params["offset"]
-    made = {
+    inputs = {
         **routing_inputs(definition, case, stream),
         **token_inputs(definition, case, stream),
         **weight_inputs(definition, case, stream),
@@ -163,8 +163,10 @@ def _chosen_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs
     }
     hot = hot_experts(definition, case, stream)[: case.params["local"]]
     for name in _WEIGHTS:
-        made[name] = ChosenExperts(made[name], {e - offset: e - offset for e in hot})
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs[name] = ChosenExperts(
+            inputs[name], {e - offset: e - offset for e in hot}
+        )
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def _local_tensors(definition: Definition, inputs: Inputs) -> list[str]:

@@ -233,7 +233,7 @@ def _inputs(row: Mixture) -> dict[str, Tensor]:
     experts, top_k = "num_experts", "top_k"
     if row.shared:
         experts, top_k = "num_all_experts", "top_k_and_shared"
-    made = {
+    inputs = {
         "hidden_states": Tensor(
             ("seq_len", "hidden_size"), "bfloat16", "One row a token."
         ),
@@ -250,25 +250,25 @@ def _inputs(row: Mixture) -> dict[str, Tensor]:
         if row.kind != MXFP4:
             shape = (experts, rows, f"{columns}_size")
             dtype = _E4M3 if row.kind == FP8 else "bfloat16"
-            made[name] = Tensor(shape, dtype, what)
+            inputs[name] = Tensor(shape, dtype, what)
             if row.kind == FP8:
                 parts = (rows.removesuffix("_size"), columns)
                 blocks = (f"num_{part}_blocks" for part in parts)
-                made[f"{name}_scale"] = Tensor(
+                inputs[f"{name}_scale"] = Tensor(
                     (experts, *blocks), "float32", "Factor of each block."
                 )
             continue
         shape = ("num_experts", rows, f"{columns}_packed")
-        made[name] = Tensor(shape, "int8", f"{what} The bits of two e2m1 codes.")
-        made[f"{name}_scale"] = Tensor(
+        inputs[name] = Tensor(shape, "int8", f"{what} The bits of two e2m1 codes.")
+        inputs[f"{name}_scale"] = Tensor(
             ("num_experts", rows, f"num_{columns}_blocks"),
             "int8",
             "Bits of the exponent plus 127 of the power of two of each block.",
         )
-        made[f"{name}_bias"] = Tensor(
+        inputs[f"{name}_bias"] = Tensor(
             ("num_experts", rows), "bfloat16", "Added to the product."
         )
-    return made
+    return inputs
 
 
 def _structure(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:

@@ -106,7 +106,7 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     # a weight that scales the input does so to both factors
     gain *= 4.0 if scales_input(definition) else 1.0
     gain *= case.params.get("gain", 1.0)
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "hidden_states": x.to(torch.bfloat16),
         "topk_ids": ids,
         "topk_weights": weights,
@@ -115,21 +115,21 @@ def expert_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     for name, std in deviations.items():
         drawn = stream.child(name)
         if is_fp8(definition):
-            made |= _blocks(definition, name, drawn, std / CODE_STD)
+            inputs |= _blocks(definition, name, drawn, std / CODE_STD)
             continue
         if not mx:
-            made[name] = _tiled(definition, name, drawn, std)
+            inputs[name] = _tiled(definition, name, drawn, std)
             continue
-        made[name] = _bytes(definition, name, drawn, 0, 256)
+        inputs[name] = _bytes(definition, name, drawn, 0, 256)
         exponent = 127 + round(math.log2(std / _E2M1_RMS))
         scales = drawn.child("scale")
-        made[f"{name}_scale"] = _bytes(
+        inputs[f"{name}_scale"] = _bytes(
             definition, f"{name}_scale", scales, exponent - 1, exponent + 2
         )
-        made[f"{name}_bias"] = drawn.child("bias").values(
+        inputs[f"{name}_bias"] = drawn.child("bias").values(
             _shape(definition, f"{name}_bias"), 0.5, torch.bfloat16
         )
-    return {name: made[name] for name in definition.interface.inputs}
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def _states(

@@ -88,10 +88,10 @@ def cases(definition: Definition) -> list[Case]:
     if "n_group" in definition.constants:
         unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
         found.append(("no-expert-wanted", "small", 4, unwanted))
-    made = [_case(definition, *one) for one in found]
+    listed = [_case(definition, *one) for one in found]
     if "routed_scaling_factor" in inputs:
-        made += far_apart(made[1], "routed_scaling_factor", exponent=20.0)
-    return [*made, lengthened(made[2], "num_tokens", 8_219)]
+        listed += far_apart(listed[1], "routed_scaling_factor", exponent=20.0)
+    return [*listed, lengthened(listed[2], "num_tokens", 8_219)]
 
 
 def _case(

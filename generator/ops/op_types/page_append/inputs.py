@@ -46,7 +46,7 @@ def append_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     if case.params.get("shuffled"):
         pairs = [pairs[i] for i in stream.child("rows").permutation(len(pairs))]
     sequences, positions = zip(*pairs, strict=True)
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "batch_indices": torch.tensor(sequences, dtype=torch.int32),
         "positions": torch.tensor(positions, dtype=torch.int32),
         "kv_indices": table.indices,
@@ -56,5 +56,5 @@ def append_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     for name, spec in definition.interface.input_specs.items():
         if name in ROWS or name in ROWS.values():
             shape = [axes[axis] for axis in spec.shape or ()]
-            made[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
-    return {name: made[name] for name in definition.interface.inputs}
+            inputs[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
+    return {name: inputs[name] for name in definition.interface.inputs}

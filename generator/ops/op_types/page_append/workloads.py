@@ -19,19 +19,19 @@ def appended(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Stru
     page_size = _page_size(spec)
     tokens = _tokens(captured)
     lengths = {**captured.axes, "num_kv_indices": tokens, "num_pages": 2 * tokens}
-    made = paged_structure(lengths, page_size, rng)
+    structure = paged_structure(lengths, page_size, rng)
     batch_indices: list[int] = []
     positions: list[int] = []
-    pages = [end - start for start, end in pairwise(made.tensors["kv_indptr"])]
-    starts = made.tensors["qo_indptr"]
-    for b, last in enumerate(made.tensors["kv_last_page_len"]):
+    pages = [end - start for start, end in pairwise(structure.tensors["kv_indptr"])]
+    starts = structure.tensors["qo_indptr"]
+    for b, last in enumerate(structure.tensors["kv_last_page_len"]):
         kv_len = int((pages[b] - 1) * page_size + last)
         q_len = int(starts[b + 1] - starts[b])
         batch_indices += [b] * q_len
         positions += range(kv_len - q_len, kv_len)
-    axes = {**made.axes, "nnz_kv": len(positions), "page_size": page_size}
+    axes = {**structure.axes, "nnz_kv": len(positions), "page_size": page_size}
     rows = {"batch_indices": batch_indices, "positions": positions}
-    return Structure(axes, {**made.tensors, **rows})
+    return Structure(axes, {**structure.tensors, **rows})
 
 
 def appended_fits(spec: Spec, captured: CapturedWorkload) -> bool:

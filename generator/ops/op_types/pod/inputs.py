@@ -47,7 +47,7 @@ def pod_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, 
     table = page_table(kv_lens, page_size, axes["num_pages"], stream)
     dim = axes["head_dim"]
     kv = (axes["num_kv_heads"], dim)
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
@@ -56,14 +56,14 @@ def pod_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, 
     for name, rows in (("q_p", "q_len"), ("q_d", "batch_size")):
         shape = (axes[rows], axes["num_qo_heads"], dim)
         std = case.params["q_std"]
-        made[name] = stream.child(name).values(shape, std, torch.bfloat16)
+        inputs[name] = stream.child(name).values(shape, std, torch.bfloat16)
     for name in ("k_p", "v_p"):
         shape = (axes["kv_len"], *kv)
-        made[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
+        inputs[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
     for name in ("k_cache", "v_cache"):
         pages = (axes["num_pages"], page_size, *kv)
-        made[name] = cache(pages, table, stream.child(name), torch.bfloat16)
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs[name] = cache(pages, table, stream.child(name), torch.bfloat16)
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def last_lengths(inputs: Mapping[str, Any]) -> torch.Tensor:

@@ -18,10 +18,14 @@ def prefill_and_decodes(
     spec: Spec, captured: CapturedWorkload, rng: random.Random
 ) -> Structure:
     """Return the captured decodes beside one chunk of a prompt."""
-    made = workloads.paged(spec, captured, rng)
+    structure = workloads.paged(spec, captured, rng)
     q_len = rng.choice(CHUNKS)
-    axes = {**made.axes, "q_len": q_len, "kv_len": q_len * rng.randint(1, 1 + BEFORE)}
-    return Structure(axes, made.tensors)
+    axes = {
+        **structure.axes,
+        "q_len": q_len,
+        "kv_len": q_len * rng.randint(1, 1 + BEFORE),
+    }
+    return Structure(axes, structure.tensors)
 
 
 def both_fit(spec: Spec, captured: CapturedWorkload) -> bool:

@@ -24,7 +24,7 @@ def row_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, 
     usual = "normal" if source[0] == "logits" else "half"
     rows = case.params.get("rows", ((usual, 1.0),) * case.axes["batch_size"])
     vocab_size = definition.axes["vocab_size"]
-    made = torch.stack(
+    inputs = torch.stack(
         [
             _row(name, vocab_size, source[0], stream.child(str(place)))
             for place, (name, _) in enumerate(rows)
@@ -32,7 +32,7 @@ def row_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, 
     )
     settings = [value for _, value in rows]
     dtype = getattr(torch, setting[1].dtype)
-    return {source[0]: made, setting[0]: torch.tensor(settings, dtype=dtype)}
+    return {source[0]: inputs, setting[0]: torch.tensor(settings, dtype=dtype)}
 
 
 def _row(name: str, vocab_size: int, source: str, stream: Stream) -> torch.Tensor:

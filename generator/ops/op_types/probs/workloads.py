@@ -21,10 +21,10 @@ def row_settings(
     spec: Spec, captured: CapturedWorkload, rng: random.Random
 ) -> Structure:
     """Return a batch; most rows have the service's default settings, some their own."""
-    made = sampling_structure(captured.axes["batch_size"], rng)
+    structure = sampling_structure(captured.axes["batch_size"], rng)
     usual = rng.choice(TEMPERATURES)
     temperatures = [
         rng.choice(TEMPERATURES) if rng.random() < 0.25 else usual
-        for _ in range(made.axes["batch_size"])
+        for _ in range(structure.axes["batch_size"])
     ]
-    return Structure(made.axes, {**made.tensors, "temperature": temperatures})
+    return Structure(structure.axes, {**structure.tensors, "temperature": temperatures})

@@ -34,23 +34,23 @@ def _swapped(codes: torch.Tensor) -> torch.Tensor:
     return (codes << 4) | ((codes >> 4) & 15)
 
 
-def _ceiling(made: Format, largest: torch.Tensor) -> torch.Tensor:
-    return torch.exp2(torch.ceil(torch.log2(largest / made.maximum)))
+def _ceiling(form: Format, largest: torch.Tensor) -> torch.Tensor:
+    return torch.exp2(torch.ceil(torch.log2(largest / form.maximum)))
 
 
-def _floor(made: Format, largest: torch.Tensor) -> torch.Tensor:
-    return torch.exp2(torch.floor(torch.log2(largest / made.maximum)))
+def _floor(form: Format, largest: torch.Tensor) -> torch.Tensor:
+    return torch.exp2(torch.floor(torch.log2(largest / form.maximum)))
 
 
-def _of_the_largest(made: Format, largest: torch.Tensor) -> torch.Tensor:
+def _of_the_largest(form: Format, largest: torch.Tensor) -> torch.Tensor:
     """Return the exponent of the largest magnitude less that of the largest code."""
     exponent = torch.floor(torch.log2(largest))
-    return torch.exp2(exponent - (2.0 if made.is_fp4 else 8.0))
+    return torch.exp2(exponent - (2.0 if form.is_fp4 else 8.0))
 
 
 def _of_rows(scale: Scale) -> Scale:
-    return lambda made, largest: scale(
-        made, largest.amax(dim=1, keepdim=True).expand_as(largest)
+    return lambda form, largest: scale(
+        form, largest.amax(dim=1, keepdim=True).expand_as(largest)
     )
 
 
@@ -61,8 +61,8 @@ def _towards_zero(values: torch.Tensor) -> torch.Tensor:
 
 def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of quantising."""
-    made = format_of(definition)
-    own: Scale = _ceiling if made.is_mx else _quotient
+    form = format_of(definition)
+    own: Scale = _ceiling if form.is_mx else _quotient
     found: list[DomainMutant] = [
         on_outputs(definition, "scales of the next block", _next_scales),
         _instead(definition, "one scale a row", _of_rows(own)),
@@ -71,13 +71,13 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
         _instead(definition, "signs lost", own, torch.abs),
         _instead(definition, "multiplied by the scale", _inverse(own)),
     ]
-    if made.is_mx:
+    if form.is_mx:
         found += [
             _instead(definition, "exponent rounded down", _floor),
             _instead(definition, "exponent of the largest value", _of_the_largest),
             on_outputs(definition, "bias of 128", lambda o, i: (o[0], o[1] + 1)),
         ]
-    if made.is_fp4:
+    if form.is_fp4:
         found += [
             on_outputs(
                 definition,
@@ -85,7 +85,7 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
                 lambda o, i: (_swapped(o[0]), o[1]),
             ),
         ]
-    if made.is_global:
+    if form.is_global:
         found += [
             on_inputs(
                 definition, "global scale ignored", lambda i: {"global_scale": 1.0}
@@ -99,16 +99,16 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
     return tuple(found)
 
 
-def _quotient(made: Format, largest: torch.Tensor) -> torch.Tensor:
-    return largest / made.maximum
+def _quotient(form: Format, largest: torch.Tensor) -> torch.Tensor:
+    return largest / form.maximum
 
 
 def _halved(scale: Scale) -> Scale:
-    return lambda made, largest: 2.0 * scale(made, largest)
+    return lambda form, largest: 2.0 * scale(form, largest)
 
 
 def _inverse(scale: Scale) -> Scale:
-    return lambda made, largest: 1.0 / scale(made, largest)
+    return lambda form, largest: 1.0 / scale(form, largest)
 
 
 def _next_scales(outputs: Outputs, inputs: Inputs) -> Outputs:
@@ -121,22 +121,22 @@ def _instead(
     """Return the mutant that divides by another scale, or rounds other values."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        made = format_of(definition)
+        form = format_of(definition)
         x = next(iter(inputs.values())).float() * inputs.get("global_scale", 1.0)
-        blocks = x.view(len(x), -1, made.block)
-        divisor = scale(made, blocks.abs().amax(dim=2).clamp(min=1e-10))
+        blocks = x.view(len(x), -1, form.block)
+        divisor = scale(form, blocks.abs().amax(dim=2).clamp(min=1e-10))
         dtype = outputs[1].dtype
-        if made.is_mx:
+        if form.is_mx:
             exponents = torch.log2(divisor).round().clamp(-127, 127)
             divisor, scales = torch.exp2(exponents), exponents + 127
             scales = scales.to(torch.uint8).view(dtype)
         else:
             scales = divisor.to(dtype)
-            divisor = scales.float() if made.is_global else divisor
+            divisor = scales.float() if form.is_global else divisor
         codes = shape((blocks / divisor[:, :, None]).nan_to_num(0.0)).flatten(1)
-        if made.is_fp4:
+        if form.is_fp4:
             return (packed(e2m1_codes(codes)), scales)
-        limit = made.maximum
+        limit = form.maximum
         return (codes.clamp(-limit, limit).to(outputs[0].dtype), scales)
 
     return on_outputs(definition, name, spoil)
@@ -144,7 +144,7 @@ def _instead(
 
 def _dequantise(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of the way back."""
-    made = format_of(definition)
+    form = format_of(definition)
     changes: dict[str, Change] = {
         "halves of a byte swapped": lambda i: {"quantized": _swapped(i["quantized"])},
         "signs lost": lambda i: {"quantized": i["quantized"] & 0x77},
@@ -154,9 +154,9 @@ def _dequantise(definition: Definition) -> tuple[DomainMutant, ...]:
             "scales": i["scales"][:, :1].expand_as(i["scales"]).contiguous()
         },
     }
-    if made.is_mx:
+    if form.is_mx:
         changes["bias of 128"] = lambda i: {"scales": i["scales"] - 1}
-    if made.is_global:
+    if form.is_global:
         changes["global scale ignored"] = lambda i: {"global_scale": 1.0}
         changes["divided by the global scale"] = lambda i: {
             "global_scale": 1.0 / i["global_scale"]

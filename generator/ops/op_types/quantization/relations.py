@@ -77,21 +77,21 @@ def _other_sign(definition: Definition, tensors: Any) -> dict[str, Any]:
 
 def _doubled(subject: RelatedCalls) -> Iterator[Claim]:
     """Double the values: scales double, beside a global scale that is halved nothing."""
-    made, inputs = format_of(subject.definition), dict(subject.inputs)
+    form, inputs = format_of(subject.definition), dict(subject.inputs)
     expected: Outputs = dict(subject.whole)
     scales = "x_s" if "x_s" in expected else "scales"
-    if made.dequantises:
+    if form.dequantises:
         expected["output"] = 2.0 * expected["output"]
-        if made.is_mx:
+        if form.is_mx:
             inputs["scales"] = inputs["scales"] + 1
         else:
             inputs["global_scale"] = 2.0 * inputs["global_scale"]
     else:
         name = next(iter(inputs))
         inputs[name] = 2.0 * inputs[name]
-        if made.is_global:
+        if form.is_global:
             inputs["global_scale"] = inputs["global_scale"] / 2.0
-        elif made.is_mx:
+        elif form.is_mx:
             expected[scales] = expected[scales] + 1
         else:
             expected[scales] = 2.0 * expected[scales]

@@ -84,19 +84,19 @@ def _turning_inputs(definition: Definition, case: Case, stream: Stream) -> Input
     names, size = definition.interface.inputs, axes["head_size"]
     positions = torch.tensor([*_NEAR, *(p + _SHIFT for p in _NEAR)])
     positions = positions[list(case.params["places"])]
-    made: dict[str, Any] = {"positions": positions, "pos_ids": positions.int()}
+    inputs: dict[str, Any] = {"positions": positions, "pos_ids": positions.int()}
     if "cos_sin_cache" in names:
         slopes = stream.child("slope").values((axes["rotary_dim"] // 2,), 0.3)
-        made["cos_sin_cache"] = _even_steps(slopes.double(), axes["max_seq_len"])
+        inputs["cos_sin_cache"] = _even_steps(slopes.double(), axes["max_seq_len"])
     if "num_axes" in axes:
-        made["positions"] = torch.stack([positions + 5 * a for a in (0, 2, 1)])
+        inputs["positions"] = torch.stack([positions + 5 * a for a in (0, 2, 1)])
     for name, axis in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
         one = stream.child(name).values((1, axes[axis], size), 1.0, torch.bfloat16)
-        made[name] = one.repeat(axes["num_tokens"], 1, 1)
+        inputs[name] = one.repeat(axes["num_tokens"], 1, 1)
         weight = 0.5 + stream.child(f"{name}_weight").values((size,), 0.4)
         offset = 1.0 if definition.constants.get("unit_offset") else 0.0
-        made[f"{name}_weight"] = (weight - offset).bfloat16()
-    return {name: made[name] for name in names}
+        inputs[f"{name}_weight"] = (weight - offset).bfloat16()
+    return {name: inputs[name] for name in names}
 
 
 def _even_steps(slope: torch.Tensor, rows: int) -> torch.Tensor:

@@ -41,7 +41,7 @@ def made_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     slope = stream.child("slope").values((rows, axes["rope_dim"] // 2))
     square = slope * slope
     circle = torch.cat([1.0 - square, 2.0 * slope], 1)
-    made: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "cos_sin_cache": circle / (1.0 + square).repeat(1, 2),
         "pos_ids": _int32(stream.child("pos_ids").integers(0, rows, tokens)),
         "quant_scale_q": params["scale_q"],
@@ -52,7 +52,7 @@ def made_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             shape = [axes[axis] for axis in specs[name].shape or ()]
             values = stream.child(name).values(shape, 1.0, torch.bfloat16)
             is_cache = name in CACHES
-            made[name] = values.to(torch.float8_e4m3fn) if is_cache else values
+            inputs[name] = values.to(torch.float8_e4m3fn) if is_cache else values
     if "page_size" in definition.axes:
         lengths = params["lengths"]
         kv_lens = [length for length, _ in lengths]
@@ -62,11 +62,11 @@ def made_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             for b, (length, new) in enumerate(lengths)
             for i in range(new)
         ]
-        made |= {"kv_indices": table.indices, "kv_indptr": table.indptr}
-        made["batch_indices"], made["positions"] = (
+        inputs |= {"kv_indices": table.indices, "kv_indptr": table.indptr}
+        inputs["batch_indices"], inputs["positions"] = (
             _int32(part) for part in zip(*pairs, strict=True)
         )
-    return {name: made[name] for name in specs}
+    return {name: inputs[name] for name in specs}
 
 
 def _int32(numbers: Sequence[int]) -> torch.Tensor:

@@ -60,21 +60,21 @@ def score_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
         scores = 4.0 + torch.stack(order).float() * 2.0**-21
     for row, length in enumerate(lengths):
         scores[row, length:] = _STALE
-    made = {"input": scores, "lengths": torch.tensor(lengths, dtype=torch.int32)}
+    inputs = {"input": scores, "lengths": torch.tensor(lengths, dtype=torch.int32)}
     if "page_size" in definition.constants:
         batch, pages = case.axes["batch_size"], case.axes["max_pages_per_seq"]
         table = stream.child("pages").permutation(batch * pages + _SPARE_PAGES)
         table = table[: batch * pages].view(batch, pages)
         table[1::2] += base // definition.constants["page_size"]
-        made["src_page_table"] = table.int()
+        inputs["src_page_table"] = table.int()
         owners = torch.arange(len(lengths)) // case.params["shared"]
-        made["row_to_batch"] = (batch - 1 - owners).int()
+        inputs["row_to_batch"] = (batch - 1 - owners).int()
     else:
         # where each row's sequence begins in one array of all
         starts = torch.tensor([0, *lengths]).cumsum(0)[:-1]
         starts[1::2] += base
-        made["offsets"] = (starts + 11).int()
-    return {name: made[name] for name in definition.interface.inputs}
+        inputs["offsets"] = (starts + 11).int()
+    return {name: inputs[name] for name in definition.interface.inputs}
 
 
 def visible(
