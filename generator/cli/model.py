@@ -53,15 +53,15 @@ def model(
         raise Failure(f"There is no folder {quote(str(dataset.resolve()), 200)}.")
     op_specs()
     # a dataset without definitions is one to write into
-    found = discover_definitions(dataset)
+    discovered = discover_definitions(dataset)
     named = {name for need in needs(loaded, deployment) for name in need.names}
-    files = tuple(file for file in found.files if file.name in named)
-    table = table_of(dataset, replace(found, files=files), kept_runs(dataset))
+    files = tuple(file for file in discovered.files if file.name in named)
+    table = table_of(dataset, replace(discovered, files=files), kept_runs(dataset))
     sources = agreed(table.lines)
-    covered = coverage(loaded, deployment, dataset, found, sources)
+    covered = coverage(loaded, deployment, dataset, discovered, sources)
     if write:
         for path in write_missing(dataset, covered):
             say(f"wrote {path}")
-        found = discover_definitions(dataset)
-        covered = coverage(loaded, deployment, dataset, found, sources)
+        discovered = discover_definitions(dataset)
+        covered = coverage(loaded, deployment, dataset, discovered, sources)
     return show(coverage_report(loaded, deployment, covered), form)
