@@ -233,14 +233,16 @@ def _of_linear_attention(stated: Any) -> dict[str, Any]:
         return {} if stated is None else {_LINEAR: stated}
     figures: dict[str, Any] = {_IN_LINEAR.get(k, k): v for k, v in stated.items()}
     places = [figures.pop(key, None) for key in _LAYERS_OF]
-    if all(isinstance(of, list) for of in places):
-        kinds = {
-            at: kind
-            for of, kind in zip(places, _LAYERS_OF.values(), strict=True)
-            for at in of
-        }
-        # counted from 1
-        figures["layer_types"] = [kinds.get(i) for i in range(1, len(kinds) + 1)]
+    if places == [None, None]:
+        return figures
+    kinds: dict[int, str] = {}
+    for of, kind in zip(places, _LAYERS_OF.values(), strict=True):
+        if not isinstance(of, list) or any(type(at) is not int for at in of):
+            # said to be unknown
+            return {**figures, _LINEAR: stated}
+        kinds |= dict.fromkeys(of, kind)
+    # counted from 1
+    figures["layer_types"] = [kinds.get(i) for i in range(1, len(kinds) + 1)]
     return figures
 
 

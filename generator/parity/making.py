@@ -66,8 +66,8 @@ def _made(
                 config, dtype=dtype, attn_implementation="eager"
             )
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-        said = " ".join(str(error).split())[:300]
-        raise Failure(f"transformers refuses the config: {said}") from error
+        why = " ".join(str(error).split())[:300]
+        raise Failure(f"transformers refuses the config: {why}") from error
     model.tie_weights()
     return model.eval().requires_grad_(False), config
 
@@ -183,7 +183,7 @@ def _loaded(auto: str, config: Any, folder: Path) -> nn.Module:
     if not any(folder.glob("*.safetensors")):
         raise Failure(f"{folder} has no *.safetensors.")
     try:
-        model, said = getattr(transformers, auto).from_pretrained(
+        model, info = getattr(transformers, auto).from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,
@@ -194,10 +194,10 @@ def _loaded(auto: str, config: Any, folder: Path) -> nn.Module:
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         what = " ".join(str(error).split())[:300]
         raise Failure(f"the weights of {folder} can't be read: {what}") from error
-    for name, *shapes in sorted(said["mismatched_keys"]):
+    for name, *shapes in sorted(info["mismatched_keys"]):
         theirs, ours = (list(shape) for shape in shapes)
         raise Failure(f"{folder}: {name} is {theirs}; the config says {ours}.")
-    if missing := sorted(said["missing_keys"]):
+    if missing := sorted(info["missing_keys"]):
         raise Failure(f"{folder} lacks {missing[0]}, and {len(missing) - 1} more.")
     model = model.to(torch.empty(0).device).eval().requires_grad_(False)
     for _, value in _drawn(model):

@@ -42,7 +42,7 @@ def padded_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor
             for rows, seen in parts
         ]
         return [torch.cat(attended)]
-    found = site.call(
+    returned = site.call(
         q=query,
         k=torch.cat((key, key[:count])),
         v=torch.cat((value, value[:count])),
@@ -50,7 +50,7 @@ def padded_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor
         kv_indptr=torch.tensor([0, len(key), len(key) + count], dtype=torch.int32),
         sm_scale=module.scaling,
     )
-    return [found["output"].flatten(1)]
+    return [returned["output"].flatten(1)]
 
 
 def tile_places_behind(site: Site, x: Tensor) -> list[Tensor]:
