@@ -30,8 +30,8 @@ def pieces(report: Report) -> Iterator[str]:
     if conclusion.verdict:
         reasons = "\n".join(one_line(reason, 1000) for reason in conclusion.reasons)
         tag = _TAGS[conclusion.status]
-        said = conclusion.verdict
-        tests.append(_test(report.title, "verdict", tag, said, reasons or said))
+        verdict = conclusion.verdict
+        tests.append(_test(report.title, "verdict", tag, verdict, reasons or verdict))
     for group, name, text, status in cases(report):
         message = one_line(text, 1000)
         tests.append(_test(group, name, _TAGS[status], message, message))

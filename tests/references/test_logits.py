@@ -44,7 +44,7 @@ def _height(definition: Definition, case: Case) -> float:
     params = case.params
     # counts are 4 times that at most, penalties 1
     counted = 4.0 * float(params.get("times", 0)) / 30.0
-    moved = 2.0 ** max(case.moved.get("frequency_penalties", 0.0), 0.0)
+    moved: float = 2.0 ** max(case.moved.get("frequency_penalties", 0.0), 0.0)
     return max(1.0, abs(float(params.get("mean", 0.0))) / 30.0, counted, moved)
 
 
