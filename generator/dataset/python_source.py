@@ -44,6 +44,13 @@ def parse_module(source: str) -> ast.Module:
     return compile_module(source)[0]
 
 
+def fresh_tree(source: str) -> ast.Module:
+    """Return a tree of a module that the caller may change; raises Unparsable."""
+    compile_module(source)
+    with _as_unparsable():
+        return ast.parse(source, "<definition>")
+
+
 def parse_or_none(source: str) -> ast.Module | None:
     """Return the tree of a module, None where it would not compile."""
     try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, zip_longest
 
 from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTensor
-from generator.dataset.python_source import Unparsable, parse_module
+from generator.dataset.python_source import Unparsable, fresh_tree
 from generator.ops.registry import op_folder, op_specs
 from generator.problems.messages import one_line, quote
 from generator.review.line_diff import GONE, NEW, DiffLine, line_diff
@@ -223,8 +222,7 @@ def compare_code(old: str, new: str) -> tuple[bool, list[str]]:
 def _normalised(source: str) -> str | None:
     """Return a text as the interpreter reads it: 1e-5 and 0.00001 are the same then."""
     try:
-        # a tree of our own: the other is shared, and this one is cut
-        tree = deepcopy(parse_module(source))
+        tree = fresh_tree(source)
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
             if isinstance(body, list):

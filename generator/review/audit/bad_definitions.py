@@ -103,6 +103,11 @@ def of_definitions() -> Iterator[PullRequest]:
         NEW_ERROR,
     )
     yield PullRequest(
+        "definition: a tag of 2,000 characters",
+        editing(FIRST, lambda value: value.update(tags=["x" * 2_000])),
+        NEW_ERROR,
+    )
+    yield PullRequest(
         "definition: an output of a coarser dtype",
         together(editing(FIRST, _coarser), render),
         "agreed",
