@@ -102,7 +102,7 @@ def every_spec() -> tuple[Spec, ...]:
 
 def definition_json(spec: Spec) -> str:
     """Return the text of the definition's file."""
-    domains = op_specs()[spec.op_type].domains_of(spec.name)
+    domain_of = op_specs()[spec.op_type].domain_of
     document = {
         "name": spec.name,
         "description": spec.description,
@@ -110,7 +110,7 @@ def definition_json(spec: Spec) -> str:
         "tags": list(spec.tags),
         "axes": {name: _axis(axis) for name, axis in spec.axes.items()},
         "inputs": {
-            name: _tensor(tensor, domains.get(name))
+            name: _tensor(tensor, domain_of(spec.name, name, tensor.dtype))
             for name, tensor in spec.inputs.items()
         },
         "outputs": {name: _tensor(tensor) for name, tensor in spec.outputs.items()},

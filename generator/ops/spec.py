@@ -46,8 +46,8 @@ class OpSpec:
     writes to, as buffers that callers pass for that. `kernels` maps the beginning of a
     name to FlashInfer's function for it, which a fi_api tag of such definitions names;
     where tags differ from definition to definition, families write them. `domains` says
-    where an input's values lie (`generator.evaluation.checkers.domain`), but for definitions whose
-    name has a word of `without_domains`.
+    where an input's values lie (`generator.evaluation.checkers.domain`), by dtype where that
+    decides, but for definitions whose name has a word of `without_domains`.
     """
 
     op_type: str
@@ -60,7 +60,7 @@ class OpSpec:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     filled_inputs: tuple[str, ...] = ()
     kernels: Mapping[str, str] = field(default_factory=dict)
-    domains: Mapping[str, str] = field(default_factory=dict)
+    domains: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     without_domains: tuple[str, ...] = ()
 
     def stated(self, name: str) -> dict[str, Any]:
@@ -72,10 +72,12 @@ class OpSpec:
                 found.setdefault(constant, value)
         return found
 
-    def domains_of(self, name: str) -> Mapping[str, str]:
-        """Return input → domain for a definition's name."""
-        taken = {*name.split("_")}.isdisjoint(self.without_domains)
-        return self.domains if taken else {}
+    def domain_of(self, name: str, tensor: str, dtype: str) -> str | None:
+        """Return the domain of an input of a definition, None where it has none."""
+        if not {*name.split("_")}.isdisjoint(self.without_domains):
+            return None
+        domain = self.domains.get(tensor)
+        return domain.get(dtype) if isinstance(domain, Mapping) else domain
 
     def kernel_of(self, name: str) -> str | None:
         """Return FlashInfer's function for a definition's name, None where none is."""

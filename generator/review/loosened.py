@@ -37,10 +37,10 @@ def _sources(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
 def _domains(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
     """Yield inputs that runners draw from other values, for workloads that say random."""
     spec = spec_of(new)
-    wanted = spec.domains_of(new.name) if spec is not None else {}
     for name, now in new.inputs.items():
         was = old.inputs.get(name)
-        is_wanted = now.domain and now.domain == wanted.get(name)
+        wanted = spec and spec.domain_of(new.name, name, now.dtype)
+        is_wanted = now.domain and now.domain == wanted
         if was is not None and was.domain != now.domain and not is_wanted:
             shown = [t.domain or "the normal distribution" for t in (was, now)]
             yield f"Runners draw {quote(name)} from {shown[1]}, which was {shown[0]}."

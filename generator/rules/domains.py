@@ -23,9 +23,8 @@ _POWERS = "powers-of-two"
 def check(definition: LoadedDefinition) -> Iterator[Problem]:
     """Yield a Problem for each input whose domain is not the op's, or is none of its dtype."""
     spec = spec_of(definition)
-    known = spec.domains_of(definition.name) if spec is not None else {}
     for name, tensor in definition.inputs.items():
-        wanted = known.get(name)
+        wanted = spec and spec.domain_of(definition.name, name, tensor.dtype)
         if wanted is not None and tensor.domain != wanted:
             stated = quote(tensor.domain) if tensor.domain else "not stated"
             message = f"The domain of {quote(name)} is {wanted}; here it is {stated}."

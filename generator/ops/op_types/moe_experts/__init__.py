@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from generator.ops.spec import Figure, OpSpec
 
+# of mxfp4 a byte is an exponent
+_SCALES = {"int8": "powers-of-two", "float32": "non-negative"}
+
 SPEC = OpSpec(
     "moe_experts",
     name_tokens={
@@ -31,5 +34,5 @@ SPEC = OpSpec(
         ),
         "hidden_size": Figure(("hidden_size",)),
     },
-    domains={"w13_scale": "powers-of-two", "w2_scale": "powers-of-two"},
+    domains={"w13_scale": _SCALES, "w2_scale": _SCALES},
 )
