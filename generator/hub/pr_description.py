@@ -23,7 +23,7 @@ from generator.review.change import Change, make_changes
 from generator.review.checklist import ONE_DEFINITION, answer_all
 from generator.review.context import ReviewContext
 from generator.review.report import checklist
-from generator.review.sources import Sides
+from generator.review.sources import BaseAndHead
 from generator.review.tree import Tree, TreeEntry
 
 _ONE_BY_ONE = 5
@@ -135,7 +135,7 @@ def _changes(
     delta: Delta,
     remote: Mapping[str, RemoteFile],
     folders: Sequence[str],
-) -> tuple[list[Change], Sides]:
+) -> tuple[list[Change], BaseAndHead]:
     base: Tree = {f"{folder}/.": TreeEntry("100644", "") for folder in folders}
     head: Tree = {}
     for file in package.files:
@@ -146,7 +146,7 @@ def _changes(
             base[file.path] = TreeEntry("100644", oid)
     changed = sort_changes(file.path for file in delta.sent).definitions
     mine = {key: changed.get(key, {}) for key in package.bundle.keys}
-    sides, root = Sides(base, head), package.root
+    sides, root = BaseAndHead(base, head), package.root
     # what the branch has is known by hash only: no folder has its text
     nowhere, known = root / ".no-such-folder", package.judged.definitions
     return make_changes(mine, sides, nowhere, root, known), sides

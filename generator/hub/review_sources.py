@@ -24,7 +24,7 @@ from generator.hub.remote import (
 )
 from generator.problems.messages import one_line, quote
 from generator.review.scratch import scratch
-from generator.review.sources import Revisions, Sides, Sources, write_sides
+from generator.review.sources import BaseAndHead, Revisions, Sources, write_sides
 from generator.review.tree import Tree, TreeEntry, check_total
 
 
@@ -79,7 +79,7 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
         new = objects.add(head)
         old = objects.add(base) if base is not None else {}
         known = base.refused if base is not None else {}
-        sides = Sides(old, new, tuple(p for p in head.refused if p not in known))
+        sides = BaseAndHead(old, new, tuple(p for p in head.refused if p not in known))
         yield write_sides(revisions, sides, objects.blobs, folder)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from generator.parity.site import Pages, Site
+from generator.parity.stage_context import Pages, StageContext
 from generator.problems import Failure
 
 Tensor = torch.Tensor
@@ -15,7 +15,7 @@ _LATENT = ("append_ckv", "append_kpe", "ckv_cache", "kpe_cache")
 """Inputs of definitions: what is written to the two parts of a cache, and these."""
 
 
-def attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+def attention(site: StageContext, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
     """Attend within one sequence, or to the pages of a cache that keys are added to."""
     dim = site.attention.head_dim
     query, key, value = (part.reshape(len(part), -1, dim) for part in (q, k, v))
@@ -25,7 +25,9 @@ def attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
     return [_paged(site, pages, _GROUPED, q=query)]
 
 
-def whole_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+def whole_attention(
+    site: StageContext, q: Tensor, k: Tensor, v: Tensor
+) -> list[Tensor]:
     """Attend to all keys: of an image, of a source, or of what an encoder made.
 
     Keys of padding stand at the end, and are left out.
@@ -51,7 +53,9 @@ def whole_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]
     return [found["output"].flatten(1)]
 
 
-def biased_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+def biased_attention(
+    site: StageContext, q: Tensor, k: Tensor, v: Tensor
+) -> list[Tensor]:
     """Attend with a bias of relative positions, by transformers' own functions.
 
     The first layer has the table of the bias; no definition adds one. In decoding keys
@@ -87,7 +91,7 @@ def length_of(module: Any) -> int:
 
 
 def latent_attention(
-    site: Site,
+    site: StageContext,
     q: Tensor,
     q_turned: Tensor,
     kv: Tensor,
@@ -121,7 +125,7 @@ def latent_attention(
     return [torch.einsum("thc,hvc->thv", latents, weight[:, nope:]).flatten(1)]
 
 
-def _ragged(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _ragged(site: StageContext, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     call = site.calls.get("ragged")
     if call is None:
         return _own_attention(site, q, k, v)
@@ -131,7 +135,7 @@ def _ragged(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _paged(
-    site: Site, pages: Pages, names: tuple[str, ...], **queries: Tensor
+    site: StageContext, pages: Pages, names: tuple[str, ...], **queries: Tensor
 ) -> Tensor:
     """Return what a definition computes over pages; of the role `append`, the cache."""
     rows = len(next(iter(queries.values())))
@@ -150,7 +154,7 @@ def _paged(
     return found["output"].flatten(1)
 
 
-def _scale(site: Site) -> dict[str, Any]:
+def _scale(site: StageContext) -> dict[str, Any]:
     """Return the inputs that attention takes from its module."""
     found: dict[str, Any] = {"sm_scale": site.attention.scaling}
     if getattr(site.attention, "sinks", None) is not None:
@@ -158,7 +162,7 @@ def _scale(site: Site) -> dict[str, Any]:
     return found
 
 
-def _own_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _own_attention(site: StageContext, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Return what transformers' attention computes: [tokens, heads * head_dim]."""
     at = site.positions
     hidden = at[None, :] > at[:, None]
@@ -179,7 +183,9 @@ def _own_attention(site: Site, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attended[0].flatten(1)
 
 
-def _append(site: Site, first: Tensor, second: Tensor, names: tuple[str, ...]) -> Pages:
+def _append(
+    site: StageContext, first: Tensor, second: Tensor, names: tuple[str, ...]
+) -> Pages:
     """Write rows into both parts of the layer's pages."""
     layer = site.layer or 0
     if layer not in site.pages:

@@ -10,10 +10,10 @@ import torch
 
 from generator.parity.calls import StageCall
 from generator.parity.capture import Capture
-from generator.parity.kinds import KINDS
 from generator.parity.recipe import PAGE_SIZES, Family, Stage
 from generator.parity.routed import UNROUTED, Routes, as_exact, flipped
-from generator.parity.site import Pages, Site
+from generator.parity.stage_adapters import KINDS
+from generator.parity.stage_context import Pages, StageContext
 from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor
@@ -67,10 +67,10 @@ class Chain:
         layer: int | None,
         positions: Tensor,
         decoding: Decoding | None = None,
-    ) -> Site:
+    ) -> StageContext:
         """Return where a stage runs."""
         calls = self.calls_of(stage, layer)
-        site = Site(self.subject, layer, stage.at, calls, positions)
+        site = StageContext(self.subject, layer, stage.at, calls, positions)
         if decoding is not None:
             site.pages, site.states = decoding.pages, decoding.states
             site.page_size = decoding.page_size

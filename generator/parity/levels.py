@@ -28,9 +28,9 @@ from generator.parity.bounds import (
 from generator.parity.calls import KernelCall, Sharded, SolutionCall, StageCall
 from generator.parity.capture import Capture
 from generator.parity.chain import Chain, truths
-from generator.parity.kinds import KINDS
 from generator.parity.recipe import Stage
 from generator.parity.routed import UNROUTED, Routes, too_many
+from generator.parity.stage_adapters import KINDS
 from generator.parity.subject import ParityModel
 
 Tensor = torch.Tensor

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from generator.parity.site import Site
+from generator.parity.stage_context import StageContext
 from generator.problems import Failure
 
 Tensor = torch.Tensor
 
 
-def delta_convolution(site: Site, *mixed: Tensor) -> list[Tensor]:
+def delta_convolution(site: StageContext, *mixed: Tensor) -> list[Tensor]:
     """Convolve queries, keys and values of a delta net, each channel over the tokens."""
     (net,) = site.modules
     parts = _split(net, mixed[0])[:3] if _is_mixed(net) else mixed
@@ -33,7 +33,7 @@ def _split(net: Any, mixed: Tensor) -> tuple[Tensor, ...]:
     return tuple(part.flatten(1) for part in parts)
 
 
-def mamba_convolution(site: Site, projected: Tensor) -> list[Tensor]:
+def mamba_convolution(site: StageContext, projected: Tensor) -> list[Tensor]:
     """Convolve what Mamba's state sees, each channel over the tokens."""
     (mixer,) = site.modules
     inner = mixer.intermediate_size
@@ -41,7 +41,7 @@ def mamba_convolution(site: Site, projected: Tensor) -> list[Tensor]:
     return [_convolved(site, mixer.conv1d, seen.contiguous())]
 
 
-def _convolved(site: Site, module: Any, x: Tensor) -> Tensor:
+def _convolved(site: StageContext, module: Any, x: Tensor) -> Tensor:
     weight = module.weight.squeeze(1)
     shape = (1, weight.shape[0], weight.shape[1] - 1)
     state = site.state("conv")
@@ -72,13 +72,13 @@ def _convolved(site: Site, module: Any, x: Tensor) -> Tensor:
     return torch.cat(rows)
 
 
-def _call(site: Site, role: str) -> Any:
+def _call(site: StageContext, role: str) -> Any:
     if role not in site.calls:
         raise Failure(f"layer {site.layer}: no definition computes {site.at}, {role}.")
     return site.calls[role]
 
 
-def delta_rule(site: Site, convolved: Tensor, *gates: Tensor) -> list[Tensor]:
+def delta_rule(site: StageContext, convolved: Tensor, *gates: Tensor) -> list[Tensor]:
     """Read and write a delta net's state; definitions divide queries and keys by
     their length. The gates b and a are one projection's, or two."""
     (net,) = site.modules
@@ -115,7 +115,9 @@ def delta_rule(site: Site, convolved: Tensor, *gates: Tensor) -> list[Tensor]:
     return [torch.cat(outputs)]
 
 
-def kimi_rule(site: Site, convolved: Tensor, a: Tensor, b: Tensor) -> list[Tensor]:
+def kimi_rule(
+    site: StageContext, convolved: Tensor, a: Tensor, b: Tensor
+) -> list[Tensor]:
     """Read and write the state of Kimi's delta attention: a gate for each channel."""
     (net,) = site.modules
     heads = (len(convolved), net.num_heads, net.head_dim)
@@ -141,7 +143,9 @@ def kimi_rule(site: Site, convolved: Tensor, a: Tensor, b: Tensor) -> list[Tenso
     return [torch.cat(outputs)]
 
 
-def state_space(site: Site, convolved: Tensor, projected: Tensor) -> list[Tensor]:
+def state_space(
+    site: StageContext, convolved: Tensor, projected: Tensor
+) -> list[Tensor]:
     """Read and write the state of Mamba2."""
     (mixer,) = site.modules
     rows, heads = len(convolved), mixer.num_heads
@@ -197,7 +201,13 @@ def state_space(site: Site, convolved: Tensor, projected: Tensor) -> list[Tensor
 
 
 def _own_scan(
-    site: Site, mixer: Any, x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor
+    site: StageContext,
+    mixer: Any,
+    x: Tensor,
+    dt: Tensor,
+    decay: Tensor,
+    b: Tensor,
+    c: Tensor,
 ) -> Tensor:
     """Return what transformers' own function computes of a whole sequence."""
     scanned: Tensor = site.subject.modeling.mamba2_chunk_scan(
@@ -211,7 +221,7 @@ def _own_scan(
     return scanned[0].flatten(1)
 
 
-def gated_norm(site: Site, read: Tensor, mixed: Tensor) -> list[Tensor]:
+def gated_norm(site: StageContext, read: Tensor, mixed: Tensor) -> list[Tensor]:
     """Normalise what a delta net reads, each head by itself, and gate it."""
     (module,) = site.modules
     net = site.subject.module(site.at.rpartition(".")[0], site.layer)
@@ -224,7 +234,7 @@ def gated_norm(site: Site, read: Tensor, mixed: Tensor) -> list[Tensor]:
     return [found["output"].reshape(read.shape)]
 
 
-def group_norm(site: Site, read: Tensor, projected: Tensor) -> list[Tensor]:
+def group_norm(site: StageContext, read: Tensor, projected: Tensor) -> list[Tensor]:
     """Gate what Mamba reads, and normalise it, each group by itself."""
     (module,) = site.modules
     gate = projected[:, : read.shape[1]].contiguous()
@@ -234,7 +244,9 @@ def group_norm(site: Site, read: Tensor, projected: Tensor) -> list[Tensor]:
     return [site.call(hidden_states=read, gate=gate, weight=weight)["output"]]
 
 
-def output_gate(site: Site, attended: Tensor, query_gate: Tensor) -> list[Tensor]:
+def output_gate(
+    site: StageContext, attended: Tensor, query_gate: Tensor
+) -> list[Tensor]:
     """Gate what attention gives: the gate stands behind the query in each head."""
     dim = site.attention.head_dim
     gate = query_gate.view(len(attended), -1, 2, dim)[:, :, 1].flatten(1)
@@ -242,7 +254,7 @@ def output_gate(site: Site, attended: Tensor, query_gate: Tensor) -> list[Tensor
 
 
 def gated_sum(
-    site: Site, routed: Tensor, shared: Tensor, share: Tensor
+    site: StageContext, routed: Tensor, shared: Tensor, share: Tensor
 ) -> list[Tensor]:
     """Add the shared expert, by its share of each token."""
     return [routed + torch.sigmoid(share) * shared]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generator.parity.effect import effect
+from generator.parity.kernel_effect import effect
 from generator.problems.messages import plural
 from generator.reports.report import (
     Conclusion,

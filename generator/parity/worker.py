@@ -17,7 +17,7 @@ from generator.parity import levels
 from generator.parity.calls import Maker, StageCall, kernels_of, solution_of
 from generator.parity.chain import Chain
 from generator.parity.decode import decode
-from generator.parity.making import make
+from generator.parity.model_factory import make
 from generator.parity.process import DTYPES
 from generator.parity.recipe import from_plain
 from generator.parity.subject import ParityModel

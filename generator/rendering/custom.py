@@ -19,7 +19,7 @@ from generator.dataset.python_source import Unparsable, parse_module
 from generator.problems import Problem
 from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
-from generator.rules.elsewhere import CUSTOM_INPUTS_UNFIT
+from generator.rules.runtime_rules import CUSTOM_INPUTS_UNFIT
 
 _CONSTANTS: Mapping[str, type] = {
     "CALL": dict,

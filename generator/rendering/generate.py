@@ -32,9 +32,9 @@ from generator.rendering.plan import (
 from generator.rendering.read_back import rendered_definitions
 from generator.rendering.render import render_shared_files, render_test_file
 from generator.rendering.standalone import is_standalone, standalone
-from generator.rules.elsewhere import edited, kept
 from generator.rules.load import LoadedDefinitions, load_definitions
 from generator.rules.proofs import Forward, Text, proof_of
+from generator.rules.runtime_rules import edited, kept
 from generator.rules.unproven import Agreed, never, why_no_op, why_unproven
 
 

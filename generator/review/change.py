@@ -18,7 +18,7 @@ from generator.dataset.paths import DatasetFile
 from generator.dataset.python_source import forget_trees
 from generator.problems.messages import one_line
 from generator.review.definition_diff import Difference, compare
-from generator.review.sources import Sides
+from generator.review.sources import BaseAndHead
 from generator.review.tree import Tree
 from generator.rules.load import load_file
 
@@ -99,7 +99,7 @@ class Change:
 
 def make_changes(
     definitions: Mapping[Key, Files],
-    sides: Sides,
+    sides: BaseAndHead,
     base: Path,
     head: Path,
     known: Mapping[str, LoadedDefinition] | None = None,
@@ -185,7 +185,7 @@ def _substance(definition: LoadedDefinition) -> tuple[Any, ...]:
     )
 
 
-def _what(path: str, sides: Sides) -> str:
+def _what(path: str, sides: BaseAndHead) -> str:
     if path not in sides.base:
         return "added"
     return "changed" if path in sides.head else "removed"

@@ -21,7 +21,7 @@ from generator.problems import Problem, Severity
 from generator.results.audits import Audited
 from generator.results.evidence import Run
 from generator.review.settings import ReviewSettings
-from generator.review.sources import Sides
+from generator.review.sources import BaseAndHead
 from generator.rules.catalogue import group_of
 
 _MAX_TEST_BYTES = 16 << 20
@@ -44,7 +44,7 @@ class ReviewContext:
     """
 
     root: Path
-    sides: Sides
+    sides: BaseAndHead
     problems: Sequence[Problem]
     before: Sequence[Run]
     after: Sequence[Run]

@@ -24,9 +24,9 @@ from generator.rendering.plan import TestPlan
 from generator.results.run_results import TestResult, parse_results
 from generator.results.sources import is_ground_truth, is_recorded
 from generator.review.account import account
-from generator.review.bench import lay_out, readable, render
 from generator.review.canary import plant
 from generator.review.change import Change
+from generator.review.confined_folder import lay_out, readable, render
 from generator.review.executed import Executed, ExecutedComparison, comparisons_of
 from generator.review.scratch import scratch
 from generator.rules.screen import screen

@@ -25,8 +25,8 @@ from generator.problems import Failure
 from generator.problems.messages import one_line, plural
 from generator.rendering.plan import TestPlan
 from generator.results.run_results import TestResult, parse_results
-from generator.review.bench import lay_out, readable
 from generator.review.change import Change
+from generator.review.confined_folder import lay_out, readable
 from generator.review.executed import Executed
 from generator.review.scratch import scratch
 

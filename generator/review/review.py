@@ -27,7 +27,7 @@ from generator.review.points import AT_WORKLOADS
 from generator.review.removals import AcceptedRemovals, removals
 from generator.review.rendered import check_tests
 from generator.review.settings import read_settings
-from generator.review.sources import Revisions, Sides, Sources
+from generator.review.sources import BaseAndHead, Revisions, Sources
 from generator.review.treatment import SOLUTIONS, TRACES, TREATMENTS, Treatment
 from generator.rules.accepted import read_accepted
 from generator.validation.definition_check import (
@@ -377,7 +377,7 @@ def _of_problems(new: Sequence[Problem]) -> Iterator[Reason]:
         yield Reason(Decision.CHANGES, Weight.ERROR, NEW_ERROR, message, files)
 
 
-def _not_run(sides: Sides, trusted: Collection[Treatment]) -> Iterator[Reason]:
+def _not_run(sides: BaseAndHead, trusted: Collection[Treatment]) -> Iterator[Reason]:
     """Yield what the change brings that only a run can judge."""
     for treatment in (SOLUTIONS, TRACES):
         of_kind = (p for p, t in sides.treatments.items() if t is treatment)

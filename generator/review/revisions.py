@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from generator.problems import Failure
 from generator.problems.messages import plural, quote
 from generator.review.scratch import scratch
-from generator.review.sources import Revisions, Sides, Sources, write_sides
+from generator.review.sources import BaseAndHead, Revisions, Sources, write_sides
 from generator.review.tree import Tree, refused
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def open_sources(
         revisions, old, new = _trees(repository, dataset, base, head)
         outside = repository.outside(revisions.base, revisions.head or None)
     odd = tuple(sorted({*refused(old), *refused(new)}))
-    sides = Sides(old, new, odd, outside)
+    sides = BaseAndHead(old, new, odd, outside)
     with scratch("trace-dataset-review-") as folder:
         lying = None if revisions.head else dataset
         yield write_sides(revisions, sides, repository.blobs, folder, lying)
@@ -71,7 +71,7 @@ def _trees(
     based = _base(repository, tip, base)
     if based is None and head is None:
         old, new = sides(tip)
-        if Sides(old, new).changed or repository.outside(tip, None):
+        if BaseAndHead(old, new).changed or repository.outside(tip, None):
             return Revisions(tip, shown, "the last commit"), old, new
     commit, which = based or _before(repository, tip)
     return Revisions(commit, shown, which), *sides(commit)

@@ -39,7 +39,7 @@ RECORDINGS = "blob/ground_truth/"
 
 
 @dataclass(frozen=True)
-class Sides:
+class BaseAndHead:
     """The files of both sides: path below the dataset's root → object id.
 
     `base` and `head` are what git has, or the same computed from the working tree.
@@ -102,7 +102,7 @@ class Sources:
     base: Path
     head: Path
     revisions: Revisions
-    sides: Sides
+    sides: BaseAndHead
     sorted: Sorted
     judged: Collection[Key]
     blobs: Blobs
@@ -135,7 +135,7 @@ class Sources:
 
 def write_sides(
     revisions: Revisions,
-    sides: Sides,
+    sides: BaseAndHead,
     blobs: Blobs,
     folder: Path,
     lying: Path | None = None,
@@ -200,7 +200,7 @@ def _is_plain(path: str, entry: TreeEntry) -> bool:
     )
 
 
-def op_types_to_render(sides: Sides) -> set[str]:
+def op_types_to_render(sides: BaseAndHead) -> set[str]:
     """Return the op_types whose tests a review renders: those of which a test changed.
 
     Of the files that all tests share, the op_type with the fewest definitions has as
@@ -219,7 +219,7 @@ def op_types_to_render(sides: Sides) -> set[str]:
 
 
 def _what_is_read(
-    path: str, entry: TreeEntry, sides: Sides, op_types: Collection[str]
+    path: str, entry: TreeEntry, sides: BaseAndHead, op_types: Collection[str]
 ) -> TreeEntry | None:
     """Return the entry of a file that a review reads, None for others."""
     if is_written_by_rendering(path):
@@ -232,7 +232,7 @@ def _what_is_read(
 
 
 def _touched(
-    sides: Sides, blobs: Blobs, folder: Path, lying: Path | None
+    sides: BaseAndHead, blobs: Blobs, folder: Path, lying: Path | None
 ) -> Iterator[Key]:
     """Yield definitions whose workloads name a blob that is changed or gone."""
     gone = {p for p in sides.changed if p in sides.base and p.endswith(".safetensors")}

@@ -13,8 +13,8 @@ _MODULES = """
     dataset.paths dataset.file_reading dataset.json_file dataset.schema problems
     rules.names rules.interface rules.reference rules.hidden_text rules.static
     rules.torch_names rules.screen
-    rules.elsewhere rules.constants rules.domains rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
-    rules.constraints rules.made_up rules.tags rules.tag_claims rules.cross rules.figures
+    rules.runtime_rules rules.constants rules.domains rules.workloads dataset.artifacts dataset.blobs rules.blobs rules.structure
+    rules.constraints rules.synthetic_workloads rules.tags rules.tag_claims rules.cross rules.figures
     rules.solutions rules.traces rules.loadable rules.routes rules.route_calls
     rules.accepted rules.unproven rules.proofs"""
 """What declares rules, in the order in which a group lists them."""

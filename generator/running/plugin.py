@@ -22,8 +22,8 @@ from generator.execution.gpus import sleep_while_waiting
 from generator.running.figures import Figures
 from generator.running.run_options import SIZES, pytest_addoption
 from generator.running.skipped_test import Broken
-from generator.running.spreading import Spreading, bind_worker
 from generator.running.summary_table import WIDTH, SummaryTable
+from generator.running.worker_placement import WorkerPlacement, bind_worker
 from kernel_judge.obstacle import Obstacle
 
 __all__ = ["pytest_addoption"]
@@ -69,9 +69,9 @@ def pytest_configure(config: pytest.Config) -> None:
     register(MemoryGuard(device), "reference-memory")
     register(UncapturedLogs(), "reference-logs")
     register(EvidencePlugin(config, device), "reference-evidence")
-    spreading = Spreading(config, device)
-    register(spreading, "reference-spreading")
-    register(Watchdog(config, spreading.known_seconds()), "reference-watchdog")
+    placement = WorkerPlacement(config, device)
+    register(placement, "reference-placement")
+    register(Watchdog(config, placement.known_seconds()), "reference-watchdog")
     if failures := config.getoption("--keep-failures"):
         from generator.running.kept_failures import KeptFailures
 

@@ -22,8 +22,8 @@ from types import ModuleType
 from typing import Any
 
 COMPLETE, LIGHT = "complete", "light"
-# where one import serves all workers of a test run: the address of the nursery
-NURSERY_VARIABLE = "REFERENCE_SGLANG_NURSERY"
+# where one import serves all workers of a test run: the address of the fork server
+FORK_SERVER_VARIABLE = "REFERENCE_SGLANG_FORK_SERVER"
 # Imported at the top of modules that the layers need, used by the server or by other
 # hardware alone. triton has to be real where a Triton kernel is called.
 OPTIONAL = (

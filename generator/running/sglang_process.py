@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from generator.execution.processes import safe_environment, start_python
-from generator.running.nursery import UNKNOWN, Forked, Nursery, fork_at
-from generator.running.sglang_light import ENVIRONMENT, NURSERY_VARIABLE
+from generator.running.fork_server import UNKNOWN, Forked, ForkServer, fork_at
+from generator.running.sglang_light import ENVIRONMENT, FORK_SERVER_VARIABLE
 from generator.running.sglang_wire import SHARED_FROM, pack, receive, release, send
 
 _LAST_LINES, _LAST_BYTES = 12, 4000
@@ -144,9 +144,9 @@ class Process:
 def _begin(
     package: str, life: int, log: int, connection: int
 ) -> subprocess.Popen[bytes] | Forked:
-    """Start the worker, as a fork where there is a nursery that lives."""
+    """Start the worker, as a fork where there is a fork server that lives."""
     worker, paths = f"{package}.sglang_worker", _paths(package)
-    address = os.environ.get(NURSERY_VARIABLE)
+    address = os.environ.get(FORK_SERVER_VARIABLE)
     if address:
         files = [life, log, connection]
         function = f"{worker}:main"
@@ -164,18 +164,18 @@ def _begin(
     )
 
 
-def nursery(package: str, gpu: tuple[int, str] | None) -> Nursery:
+def fork_server(package: str, gpu: tuple[int, str] | None) -> ForkServer:
     """Start a process that imports SGLang once, for the workers of a whole run.
 
     `gpu` are the compute capability, 90 for 9.0, and the name of the GPUs that the
-    workers will use: the nursery itself must not ask CUDA, which a fork could not use
+    workers will use: the fork server itself must not ask CUDA, which a fork could not use
     then.
     """
     # libgomp's threads do not live on in a fork; a worker has its own number of them
     environment = {**ENVIRONMENT, **safe_environment(), "OMP_NUM_THREADS": "1"}
     environment["PYTHONUNBUFFERED"] = "1"
     prepare = f"{package}.sglang_worker:prepare"
-    return Nursery(prepare, [gpu], _paths(package), environment)
+    return ForkServer(prepare, [gpu], _paths(package), environment)
 
 
 def _paths(package: str) -> list[str]:
@@ -187,7 +187,7 @@ def _paths(package: str) -> list[str]:
 
 def _meaning(status: int) -> str:
     if status == UNKNOWN:
-        return "a status that nobody saw: its nursery was gone"
+        return "a status that nobody saw: its fork server was gone"
     if status >= 0:
         return f"status {status}"
     try:

@@ -31,12 +31,12 @@ from kernel_judge.obstacle import Unavailable
 
 _FRAMES = 8
 _cuda: Any = torch.cuda
-# once: a fork of a nursery finds it done
+# once: a fork of a fork server finds it done
 _load = cache(load)
 
 
 def prepare(gpu: tuple[int, str] | None) -> None:
-    """Import SGLang in a process that will be forked; `gpu` as sglang_process.nursery has it.
+    """Import SGLang in a process that will be forked; `gpu` as sglang_process.fork_server has it.
 
     What is imported asks CUDA for the GPU, and is answered here: a CUDA that was
     initialised is of no use in a fork.
@@ -62,7 +62,7 @@ def prepare(gpu: tuple[int, str] | None) -> None:
 def main(descriptor: int) -> None:
     """Import SGLang, say how that went, then serve; doesn't return."""
     if os.environ.get("OMP_NUM_THREADS", "").isdecimal():
-        # a fork's nursery had one
+        # a fork's fork server had one
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     os.set_inheritable(descriptor, False)
     threading.Thread(target=_end_with_the_run, daemon=True).start()

@@ -11,7 +11,7 @@ from generator.dataset.paths import AUDIT
 from generator.problems import Problem
 from generator.problems.messages import plural
 from generator.rules.cross import Summary
-from generator.rules.elsewhere import (
+from generator.rules.runtime_rules import (
     AUDIT_FILE,
     AUDIT_MISSING,
     AUDIT_STALE,

@@ -15,8 +15,8 @@ from generator.ops.registry import op_specs
 from generator.problems import Problem, in_file, limited
 from generator.rules.blobs import check_blobs
 from generator.rules.constraints import check_unchecked, check_workload
-from generator.rules.made_up import FileSigns
 from generator.rules.structure import check_structure, lengths
+from generator.rules.synthetic_workloads import FileSigns
 from generator.rules.workloads import WORKLOAD_MISSING, check_form, check_identity
 
 

@@ -12,7 +12,7 @@ import pytest
 from safetensors.torch import load_file
 
 from generator.results.failure import read_failure
-from generator.review.bench import _copy_recordings
+from generator.review.confined_folder import _copy_recordings
 from generator.review.decision import Decision, Reason, Weight
 from generator.review.executed import Executed
 from generator.review.review import Review, with_results

@@ -16,9 +16,9 @@ CUDA = """
 import sys
 import pynvml
 import reference_support.running.plugin as plugin
-import reference_support.running.spreading as spreading
+import reference_support.running.worker_placement as placement
 
-real, bind = plugin.Spreading, spreading.bind
+real, bind = plugin.WorkerPlacement, placement.bind
 
 class Pretended(real):
     def __init__(self, config, device):
@@ -32,7 +32,7 @@ def bound(name):
     assert "torch" not in sys.modules
     bind(name)
 
-plugin.Spreading, spreading.bind = Pretended, bound
+plugin.WorkerPlacement, placement.bind = Pretended, bound
 """
 NVML = """
 from types import SimpleNamespace

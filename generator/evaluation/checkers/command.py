@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from generator.evaluation.checkers.posing import Planted, PosedRounds, Run, called
+from generator.evaluation.checkers.posed_rounds import Planted, PosedRounds, Run, called
 from generator.evaluation.rounds import Round
 from generator.execution import processes
 from generator.execution.outcome import CannotRun

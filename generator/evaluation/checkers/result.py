@@ -15,7 +15,7 @@ from generator.dataset.atomic_write import write_below
 from generator.dataset.file_reading import is_absent, is_file, read_text
 from generator.dataset.lock import locked
 from generator.dataset.paths import CHECKERS_KEPT, DatasetFile
-from generator.evaluation.checkers.posing import PosedRounds
+from generator.evaluation.checkers.posed_rounds import PosedRounds
 from generator.execution.definition_task import DefinitionTask
 from generator.execution.outcome import Outcome
 from generator.problems import Failure

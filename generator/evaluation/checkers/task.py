@@ -12,7 +12,7 @@ import torch
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.checkers import command
 from generator.evaluation.checkers.checker import CHECKERS
-from generator.evaluation.checkers.posing import Planted, judged
+from generator.evaluation.checkers.posed_rounds import Planted, judged
 from generator.evaluation.task import workloads_of
 from generator.execution.child import Link
 from generator.execution.outcome import CannotRun

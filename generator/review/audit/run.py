@@ -22,7 +22,7 @@ from generator.review.audit.pull_request import NotApplicable, PullRequest
 from generator.review.audit.subject import AuditedDataset, Files
 from generator.review.decision import Decision
 from generator.review.review import Review, make_review
-from generator.review.sources import Revisions, Sides, write_sides
+from generator.review.sources import BaseAndHead, Revisions, write_sides
 from generator.review.tree import Tree, TreeEntry, refused
 
 _REVISIONS = Revisions("base", "head", "of the audit")
@@ -49,7 +49,7 @@ def review_of(one: PullRequest, subject: AuditedDataset) -> Review:
     old = _tree(base, {}, contents)
     new = _tree(head, one.modes, contents)
     odd = tuple(sorted({*refused(old), *refused(new)}))
-    sides = Sides(old, new, odd, one.outside)
+    sides = BaseAndHead(old, new, odd, one.outside)
 
     def blobs(oids: Sequence[str]) -> Iterator[bytes]:
         return (contents[oid] for oid in oids)

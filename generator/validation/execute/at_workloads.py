@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from generator.rules.elsewhere import EXECUTE_NOT_RUN, EXECUTE_WORKLOAD
+from generator.rules.runtime_rules import EXECUTE_NOT_RUN, EXECUTE_WORKLOAD
 from generator.running.free_memory import is_exhaustion, needed_bytes
 from generator.running.workloads import Workloads, why_not_asked
 from generator.validation.execute.said import SOURCE, Said, line_of, shown

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from generator.ops.op_values import op_of
-from generator.rules.elsewhere import (
+from generator.rules.runtime_rules import (
     EXECUTE_DEVICE,
     EXECUTE_DTYPE,
     EXECUTE_GUESSED,

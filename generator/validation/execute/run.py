@@ -28,7 +28,7 @@ from generator.problems import Problem, Rule
 from generator.problems.messages import one_line
 from generator.rules.catalogue import GROUPS
 from generator.rules.constants import resolve_constants, why_unresolved
-from generator.rules.elsewhere import (
+from generator.rules.runtime_rules import (
     EXECUTE_KILLED,
     EXECUTE_NOT_RUN,
     EXECUTE_TIME,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from generator.parity import making
+from generator.parity import model_factory
 from generator.parity.bounds import nmse, worst_row
 from generator.parity.capture import dense
 from generator.parity.levels import flag_odd
@@ -59,19 +59,22 @@ def test_a_stage_much_worse_than_in_other_layers_is_flagged() -> None:
 
 
 def test_a_model_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "available_bytes", lambda device: 4 << 20)
+    monkeypatch.setattr(model_factory, "available_bytes", lambda device: 4 << 20)
     said = "needs over 0 GiB, 0 GiB may be used"
-    with pytest.raises(Failure, match=said), making._Allocating(with_windows=True):
+    with (
+        pytest.raises(Failure, match=said),
+        model_factory._Allocating(with_windows=True),
+    ):
         torch.empty(1024, 1024)
 
 
 def test_large_experts_are_windows_of_one_matrix(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(making, "_LARGE", 8)
-    with making._Allocating(with_windows=True):
+    monkeypatch.setattr(model_factory, "_LARGE", 8)
+    with model_factory._Allocating(with_windows=True):
         experts = torch.empty(3, 2, 4)
-    making.elements(experts).copy_(torch.arange(16))
+    model_factory.elements(experts).copy_(torch.arange(16))
     assert experts[2].tolist() == [[8, 9, 10, 11], [12, 13, 14, 15]]
 
 

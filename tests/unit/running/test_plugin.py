@@ -81,7 +81,7 @@ def test_configure_declares_the_marker_and_counts_comparisons():
     assert config.lines[0][1].startswith("slow: ")
     registered = dict(config.registered)
     assert isinstance(registered["reference-comparisons"], plugin.ComparedDefinitions)
-    names = {"comparisons", "context", "evidence", "logs", "memory", "spreading"}
+    names = {"comparisons", "context", "evidence", "logs", "memory", "placement"}
     names |= {"watchdog"}
     assert registered.keys() == {f"reference-{name}" for name in names}
 

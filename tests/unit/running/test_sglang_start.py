@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from generator.running import sglang, sglang_process
-from generator.running.nursery import Forked, fork_at
+from generator.running.fork_server import Forked, fork_at
 from generator.running.sglang_light import (
-    NURSERY_VARIABLE,
+    FORK_SERVER_VARIABLE,
 )
 from kernel_judge.inputs.trial import PROVIDER_SEED
 from kernel_judge.obstacle import Kind
@@ -25,11 +25,11 @@ from tests.unit.running.sglang_fake import (
 # ---- one import for several runs' workers
 
 
-def test_workers_are_forks_where_there_is_a_nursery(
+def test_workers_are_forks_where_there_is_a_fork_server(
     fresh, adapters, folder, monkeypatch
 ):
-    nursery = sglang_process.nursery("generator.running", None)
-    monkeypatch.setenv(NURSERY_VARIABLE, nursery.address)
+    fork_server = sglang_process.fork_server("generator.running", None)
+    monkeypatch.setenv(FORK_SERVER_VARIABLE, fork_server.address)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     try:
         pid, *_, rotary_is_native, drawn = ask(adapters.described)
@@ -42,15 +42,15 @@ def test_workers_are_forks_where_there_is_a_nursery(
             ask(adapters.dies)
         another = ask(adapters.described)[0]
         assert another != pid
-        nursery._process.kill()
-        nursery._process.wait()
-        assert ask(adapters.described)[0] == another, "it outlives the nursery"
-        with pytest.raises(sglang.WorkerLost, match="its nursery was gone"):
+        fork_server._process.kill()
+        fork_server._process.wait()
+        assert ask(adapters.described)[0] == another, "it outlives the fork server"
+        with pytest.raises(sglang.WorkerLost, match="its fork server was gone"):
             ask(adapters.is_killed)
         assert torch.equal(ask(adapters.doubled), torch.tensor([2.0, 4.0]))
         assert not isinstance(fresh.process._process, Forked)
     finally:
-        assert nursery.stop() == "it ended with -9"
+        assert fork_server.stop() == "it ended with -9"
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_workers_are_forks_where_there_is_a_nursery(
         ("torch.cuda.is_initialized = lambda: True", "1: it can't be forked: what it"),
     ],
 )
-def test_a_nursery_does_not_initialise_cuda(tmp_path, monkeypatch, text, why):
+def test_a_fork_server_does_not_initialise_cuda(tmp_path, monkeypatch, text, why):
     """What it imports hears of the GPU from us."""
     write(tmp_path, {**MODULES, "sglang/__init__.py": f"import torch; {text}"})
     monkeypatch.syspath_prepend(tmp_path)
-    nursery = sglang_process.nursery("generator.running", (90, "H"))
-    forked = fork_at(nursery.address, "os:_exit", [0, 1, 2], [], 30.0)
+    fork_server = sglang_process.fork_server("generator.running", (90, "H"))
+    forked = fork_at(fork_server.address, "os:_exit", [0, 1, 2], [], 30.0)
     assert (forked is None) == bool(why)
-    (forked or nursery._process).wait(20)
-    assert why in nursery.stop()
+    (forked or fork_server._process).wait(20)
+    assert why in fork_server.stop()
 
 
 # ---- why it can't be had

@@ -82,7 +82,7 @@ class Pages:
 
 
 @dataclass
-class Site:
+class StageContext:
     """The context of a stage: the layer, its weights, and the definitions by role.
 
     `states` are those of layers that keep one, None without decoding. With a `page_size`

@@ -12,10 +12,14 @@ import torch
 
 from generator.execution.gpus import Gpu, Gpus
 from generator.running import free_memory as memory
-from generator.running import sglang, sglang_process, spreading
+from generator.running import sglang, sglang_process, worker_placement
 from generator.running.run_plan import Plan
-from generator.running.sglang_light import NURSERY_VARIABLE
-from generator.running.spreading import Spreading, by_case, live_definitions
+from generator.running.sglang_light import FORK_SERVER_VARIABLE
+from generator.running.worker_placement import (
+    WorkerPlacement,
+    by_case,
+    live_definitions,
+)
 from kernel_judge.definition import WORKLOAD, Backend, Case
 from kernel_judge.obstacle import Kind, Obstacle
 from tests.builders import CPU, known
@@ -162,14 +166,14 @@ def node(name, popen=True):
 
 @pytest.fixture(autouse=True)
 def begun(monkeypatch):
-    """Return the nurseries that were asked for; SGLang seems to be installed, lightly."""
+    """Return the fork servers that were asked for; SGLang seems to be installed, lightly."""
     asked = []
 
-    def nursery(package, gpu):
+    def fork_server(package, gpu):
         asked.append(gpu)
         return SimpleNamespace(address="there", stop=lambda: "it fell over")
 
-    monkeypatch.setattr(sglang_process, "nursery", nursery)
+    monkeypatch.setattr(sglang_process, "fork_server", fork_server)
     monkeypatch.setattr(sglang, "absence", lambda: None)
     monkeypatch.setattr(sglang, "note", lambda cuda: "light")
     return asked
@@ -179,12 +183,12 @@ def begun(monkeypatch):
 def two(monkeypatch):
     """Pretend two GPUs, of which the second is the smaller one."""
     gpus = (Gpu("4", "A", 90, 100, 100), Gpu("GPU-b", "B", 90, 50, 40))
-    monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
+    monkeypatch.setattr(worker_placement, "visible_gpus", lambda: Gpus(gpus))
 
 
 @pytest.mark.usefixtures("two")
 def test_workers_get_the_gpus_in_turn_and_a_share_of_their_free_memory():
-    parent = Spreading(Config(), CUDA)
+    parent = WorkerPlacement(Config(), CUDA)
     workers = [node(f"gw{n}") for n in range(4)]
     for worker in workers:
         parent.pytest_configure_node(worker)
@@ -201,7 +205,7 @@ def test_workers_get_the_gpus_in_turn_and_a_share_of_their_free_memory():
 
 @pytest.mark.usefixtures("two")
 def test_the_gpu_that_the_user_names_is_the_one():
-    parent = Spreading(Config(device="cuda:1"), torch.device("cuda:1"))
+    parent = WorkerPlacement(Config(device="cuda:1"), torch.device("cuda:1"))
     worker = node("gw0")
     parent.pytest_configure_node(worker)
     # CUDA numbers it so in a worker that sees both
@@ -214,8 +218,8 @@ def test_the_gpu_that_the_user_names_is_the_one():
 @pytest.mark.usefixtures("two")
 def test_on_the_cpu_and_on_another_machine_nobody_gets_a_gpu():
     for parent, worker in [
-        (Spreading(Config(), CPU), node("gw0")),
-        (Spreading(Config(), CUDA), node("gw0", popen=False)),
+        (WorkerPlacement(Config(), CPU), node("gw0")),
+        (WorkerPlacement(Config(), CUDA), node("gw0", popen=False)),
     ]:
         parent.pytest_configure_node(worker)
         assert "reference_gpu" not in worker.workerinput
@@ -225,12 +229,12 @@ def test_on_the_cpu_and_on_another_machine_nobody_gets_a_gpu():
 
 def test_workers_share_one_import_of_sglang(begun, monkeypatch):
     gpus = tuple(Gpu(name, "A", 90, 100, 100) for name in "01")
-    monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
-    parent = Spreading(Config(), CUDA)
+    monkeypatch.setattr(worker_placement, "visible_gpus", lambda: Gpus(gpus))
+    parent = WorkerPlacement(Config(), CUDA)
     workers = [node("gw0"), node("gw1")]
     for worker in workers:
         parent.pytest_configure_node(worker)
-        assert worker.workerinput["reference_sglang_nursery"] == "there"
+        assert worker.workerinput["reference_sglang_fork_server"] == "there"
     assert begun == [(90, "A")]
     said = []
     for _ in range(2):
@@ -258,20 +262,20 @@ class Compilation:
 def compilations(monkeypatch):
     """Return the processes that were started to compile; all is cold."""
     monkeypatch.setattr(Compilation, "made", [])
-    monkeypatch.setattr(spreading, "Compilation", Compilation)
-    monkeypatch.setattr(spreading, "all_cold", lambda: True)
-    monkeypatch.setattr(spreading, "cold", lambda live: live)
+    monkeypatch.setattr(worker_placement, "Compilation", Compilation)
+    monkeypatch.setattr(worker_placement, "all_cold", lambda: True)
+    monkeypatch.setattr(worker_placement, "cold", lambda live: live)
     gpus = (Gpu("0", "A", 90, 100, 100),)
-    monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
+    monkeypatch.setattr(worker_placement, "visible_gpus", lambda: Gpus(gpus))
     return Compilation.made
 
 
 def test_where_all_is_cold_compilers_start_before_the_tests_are_collected(compilations):
-    parent = Spreading(Config(), CUDA)
+    parent = WorkerPlacement(Config(), CUDA)
     for worker in (node("gw0"), node("gw1")):
         parent.pytest_configure_node(worker)
     (only,) = compilations
-    assert only.environment == {NURSERY_VARIABLE: "there"}
+    assert only.environment == {FORK_SERVER_VARIABLE: "there"}
     assert only.jobs == []
     assert parent.warm({"test_x.py": ["a"]}) is only
     assert [job.files for job in only.jobs] == [{"test_x.py": ["a"]}]
@@ -280,7 +284,7 @@ def test_where_all_is_cold_compilers_start_before_the_tests_are_collected(compil
 
 
 def test_compilers_that_find_nothing_to_do_end(compilations):
-    parent = Spreading(Config(), CUDA)
+    parent = WorkerPlacement(Config(), CUDA)
     parent.pytest_configure_node(node("gw0"))
     assert parent.warm({}) is None
     assert [(one.jobs, one.closed) for one in compilations] == [([], 1)]
@@ -292,8 +296,8 @@ def test_where_something_is_compiled_they_start_when_tests_need_them(
     compilations, monkeypatch, device
 ):
     if device is CUDA:
-        monkeypatch.setattr(spreading, "all_cold", lambda: False)
-    parent = Spreading(Config(), device)
+        monkeypatch.setattr(worker_placement, "all_cold", lambda: False)
+    parent = WorkerPlacement(Config(), device)
     parent.pytest_configure_node(node("gw0"))
     assert compilations == []
     parent.warm({"test_x.py": ["a"]})
@@ -314,24 +318,24 @@ def test_each_worker_imports_sglang_where_forks_would_not_serve(
         device = CUDA
     if why == "complete":
         gpus = (Gpu("0", "A", 90, 100, 100),)
-        monkeypatch.setattr(spreading, "visible_gpus", lambda: Gpus(gpus))
+        monkeypatch.setattr(worker_placement, "visible_gpus", lambda: Gpus(gpus))
         monkeypatch.setattr(sglang, "note", lambda cuda: "")
-    parent = Spreading(Config(), device)
+    parent = WorkerPlacement(Config(), device)
     parent.pytest_configure_node(worker)
     assert begun == []
-    assert "reference_sglang_nursery" not in worker.workerinput
+    assert "reference_sglang_fork_server" not in worker.workerinput
     parent.pytest_unconfigure()
 
 
 def test_a_worker_leaves_the_plan_that_the_parent_reads(tmp_path):
-    parent = Spreading(Config(device="cpu"), CPU)
+    parent = WorkerPlacement(Config(device="cpu"), CPU)
     assert parent.plan() == Plan()
     worker = node("gw0")
     parent.pytest_configure_node(worker)
     config = Config(device="cpu", workerinput=worker.workerinput)
     tests = [item("a", 1), item("b", 9), item("a", 1, "test_x")]
     config.cache["reference-tests/seconds-cpu"] = {tests[1].nodeid: 0.001}
-    Spreading(config, CPU).pytest_collection_modifyitems(tests)
+    WorkerPlacement(config, CPU).pytest_collection_modifyitems(tests)
     assert names(tests) == ["test_contract[a]", "test_x[a]", "test_contract[b]"]
     assert parent.plan().of_each_test() == [(n, 0, "TestA") for n in (0, 0, 1)]
     parent.pytest_unconfigure()
@@ -341,20 +345,20 @@ def test_a_worker_leaves_the_plan_that_the_parent_reads(tmp_path):
 def test_durations_are_kept_beside_those_of_tests_that_did_not_run():
     config = Config()
     config.cache["reference-tests/seconds-cpu"] = {"a": 1.0, "b": 2.0}
-    parent = Spreading(config, CPU)
+    parent = WorkerPlacement(config, CPU)
     for seconds in (0.25, 0.5):
         report = SimpleNamespace(nodeid="b", duration=seconds)
         parent.pytest_runtest_logreport(report)
     parent.pytest_sessionfinish()
     assert config.cache["reference-tests/seconds-cpu"] == {"a": 1.0, "b": 0.75}
-    worker = Spreading(Config(workerinput={}), CPU)
+    worker = WorkerPlacement(Config(workerinput={}), CPU)
     worker.pytest_runtest_logreport(report)
     worker.pytest_sessionfinish()
     assert worker._config.cache == {}
 
 
 def test_another_way_of_spreading_is_the_user_s():
-    parent = Spreading(Config(dist="worksteal"), CPU)
+    parent = WorkerPlacement(Config(dist="worksteal"), CPU)
     assert parent.pytest_xdist_make_scheduler(Config(dist="worksteal"), None) is None
 
 

@@ -1,6 +1,6 @@
 """Fork processes from one that has imported what they need, once for a whole host.
 
-`python -c ... serve` is that process, the nursery: any process that knows its address
+`python -c ... serve` is that process, the fork_server: any process that knows its address
 gets a fork, and need not be its parent. A fork finds the modules imported; its three
 standard streams, its environment and its paths are those that it was asked for with.
 """
@@ -37,7 +37,7 @@ _BOOT = (
 )
 
 
-class Nursery:
+class ForkServer:
     """The process that imports and forks; it ends with this one.
 
     `prepare` is the function, as `module:name`, that it calls with `arguments` before it
@@ -51,7 +51,7 @@ class Nursery:
         paths: Sequence[str],
         environment: Mapping[str, str],
     ) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="nursery-")
+        self._folder = tempfile.TemporaryDirectory(prefix="fork-server-")
         self.address = os.path.join(self._folder.name, "socket")
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         with socket.socket(socket.AF_UNIX) as listener:
@@ -89,7 +89,7 @@ class Nursery:
 
 
 class Forked:
-    """A fork of a nursery as subprocess.Popen holds a child."""
+    """A fork of a fork server as subprocess.Popen holds a child."""
 
     def __init__(self, end: socket.socket, pid: int) -> None:
         self._end, self.pid = end, pid
@@ -120,7 +120,7 @@ def fork_at(
     """Return a fork that calls a function, `module:name`, with its last open file.
 
     `files` are descriptors: the fork's standard input, what it prints to, and the last.
-    None where the nursery is gone, or silent for `wait` seconds.
+    None where the fork_server is gone, or silent for `wait` seconds.
     """
     request = {"function": function, "paths": paths, "environment": safe_environment()}
     text = json.dumps(request).encode()
@@ -193,12 +193,12 @@ def _live(end: socket.socket) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environment"])
         sys.path[:] = request["paths"]
-        # it stays open: that it ends is how the end is known if the nursery has gone
+        # it stays open: that it ends is how the end is known if the fork server has gone
         _say(end, os.getpid())
         end.detach()
         _function(request["function"])(files[2])
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001 - nothing of the nursery's goes on here
+    except BaseException as error:  # noqa: BLE001 - nothing of the fork server's goes on here
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
         os._exit(1)

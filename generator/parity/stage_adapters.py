@@ -19,13 +19,13 @@ from generator.parity.attention import (
 )
 from generator.parity.capture import chosen_keys, dense
 from generator.parity.senses import IMAGE_AT
-from generator.parity.site import Site
+from generator.parity.stage_context import StageContext
 from generator.problems import Failure
 
 Tensor = torch.Tensor
 
 
-def embedding(site: Site, tokens: Tensor) -> list[Tensor]:
+def embedding(site: StageContext, tokens: Tensor) -> list[Tensor]:
     """Look rows of the weight up."""
     (module,) = site.modules
     if site.call is None:
@@ -34,7 +34,7 @@ def embedding(site: Site, tokens: Tensor) -> list[Tensor]:
     return [found["output"]]
 
 
-def norm(site: Site, x: Tensor) -> list[Tensor]:
+def norm(site: StageContext, x: Tensor) -> list[Tensor]:
     """Normalise rows, each head by itself where the weight has a head's length."""
     (module,) = site.modules
     rows = x.reshape(-1, module.weight.numel())
@@ -44,7 +44,7 @@ def norm(site: Site, x: Tensor) -> list[Tensor]:
     return [found["output"].reshape(x.shape)]
 
 
-def add_norm(site: Site, branch: Tensor, residual: Tensor) -> list[Tensor]:
+def add_norm(site: StageContext, branch: Tensor, residual: Tensor) -> list[Tensor]:
     """Normalise the sum of a branch and the residual."""
     (module,) = site.modules
     if site.call is None:
@@ -53,14 +53,14 @@ def add_norm(site: Site, branch: Tensor, residual: Tensor) -> list[Tensor]:
     return [found["output"]]
 
 
-def query_norm(site: Site, query_gate: Tensor) -> list[Tensor]:
+def query_norm(site: StageContext, query_gate: Tensor) -> list[Tensor]:
     """Normalise the query of each head: a gate stands behind it."""
     dim = site.attention.head_dim
     heads = query_gate.view(len(query_gate), -1, 2, dim)[:, :, 0]
     return norm(site, heads.flatten(1))
 
 
-def linear(site: Site, x: Tensor) -> list[Tensor]:
+def linear(site: StageContext, x: Tensor) -> list[Tensor]:
     """Multiply by the weights of one or several modules, fused by rows."""
     modules = site.modules
     # a convolution of patches is a product as well
@@ -82,26 +82,26 @@ def linear(site: Site, x: Tensor) -> list[Tensor]:
     return _unpacked(site, [part.reshape(rows, -1) for part in whole])
 
 
-def _unpacked(site: Site, products: list[Tensor]) -> list[Tensor]:
+def _unpacked(site: StageContext, products: list[Tensor]) -> list[Tensor]:
     """Return the parts of a product, where one module has several in its weight."""
     if len(products) > 1:
         return products
     return site.subject.unpacked(site.at, products[0])
 
 
-def router(site: Site, x: Tensor) -> list[Tensor]:
+def router(site: StageContext, x: Tensor) -> list[Tensor]:
     """Multiply by a router's weight; the logits stay as exact as they come."""
     return [part.float() for part in linear(site, x)]
 
 
-def rope(site: Site, q: Tensor, k: Tensor) -> list[Tensor]:
+def rope(site: StageContext, q: Tensor, k: Tensor) -> list[Tensor]:
     """Turn the heads of queries and keys by their positions."""
     dim = site.attention.head_dim
     query, key = (part.reshape(len(part), -1, dim) for part in (q, k))
     return [part.flatten(1) for part in _turned(site, query, key)]
 
 
-def _turned(site: Site, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+def _turned(site: StageContext, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     cache = site.subject.rope_cache(site.layer or 0)
     if site.call is None:
         query, key = site.subject.turned(q, k, cache, site.positions)
@@ -118,7 +118,7 @@ def _turned(site: Site, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return query, key
 
 
-def activation(site: Site, gate: Tensor, up: Tensor) -> list[Tensor]:
+def activation(site: StageContext, gate: Tensor, up: Tensor) -> list[Tensor]:
     """Activate the gate and multiply it by the up projection."""
     (module,) = site.modules
     if site.call is None:
@@ -134,7 +134,7 @@ def _activated(module: Any, x: Tensor) -> Tensor:
     return activated
 
 
-def ungated(site: Site, up: Tensor) -> list[Tensor]:
+def ungated(site: StageContext, up: Tensor) -> list[Tensor]:
     """Activate the up projection of an MLP without a gate."""
     (module,) = site.modules
     if site.call is None:
@@ -142,12 +142,12 @@ def ungated(site: Site, up: Tensor) -> list[Tensor]:
     return [*site.call(input=up).values()]
 
 
-def latent_norm(site: Site, x: Tensor) -> list[Tensor]:
+def latent_norm(site: StageContext, x: Tensor) -> list[Tensor]:
     """Normalise the first columns: the latent, without the key's rotary part."""
     return norm(site, x[:, : site.modules[0].weight.numel()].contiguous())
 
 
-def latent_rope(site: Site, q: Tensor, kv: Tensor) -> list[Tensor]:
+def latent_rope(site: StageContext, q: Tensor, kv: Tensor) -> list[Tensor]:
     """Turn the last dimensions of each query head, and of the latent."""
     turning = site.attention.qk_rope_head_dim
     heads = q.reshape(len(q), -1, site.attention.qk_head_dim)
@@ -155,7 +155,7 @@ def latent_rope(site: Site, q: Tensor, kv: Tensor) -> list[Tensor]:
     return [part.flatten(1) for part in _turned(site, query, key)]
 
 
-def routing(site: Site, logits: Tensor, y: Tensor) -> list[Tensor]:
+def routing(site: StageContext, logits: Tensor, y: Tensor) -> list[Tensor]:
     """Choose experts: weights by expert, 0 for those that are not chosen."""
     (module,) = site.modules
     bias = getattr(module, "e_score_correction_bias", None)
@@ -178,7 +178,7 @@ def routing(site: Site, logits: Tensor, y: Tensor) -> list[Tensor]:
     return [dense(weights.to(y.dtype), experts, logits.shape[1])]
 
 
-def experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
+def experts(site: StageContext, y: Tensor, choice: Tensor) -> list[Tensor]:
     """Sum what the chosen experts make of each token, by their weights."""
     (module,) = site.modules
     top_k = int((choice != 0).sum(dim=1).max())
@@ -195,19 +195,19 @@ def experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
     return [next(iter(found.values()))]
 
 
-def add(site: Site, residual: Tensor, branch: Tensor) -> list[Tensor]:
+def add(site: StageContext, residual: Tensor, branch: Tensor) -> list[Tensor]:
     """Add a branch to the residual: what stands between definitions."""
     return [residual + branch]
 
 
-def unit_norm(site: Site, q: Tensor, k: Tensor) -> list[Tensor]:
+def unit_norm(site: StageContext, q: Tensor, k: Tensor) -> list[Tensor]:
     """Normalise heads without a weight; no definition does it."""
     (module,) = site.modules
     dim = site.attention.head_dim
     return [module(part.reshape(-1, dim)).reshape(part.shape) for part in (q, k)]
 
 
-def temperature(site: Site, q: Tensor) -> list[Tensor]:
+def temperature(site: StageContext, q: Tensor) -> list[Tensor]:
     """Make queries of layers without RoPE longer with their position, as Llama 4 does."""
     module = site.attention
     steps = torch.floor((site.positions.float() + 1.0) / module.floor_scale)
@@ -215,7 +215,7 @@ def temperature(site: Site, q: Tensor) -> list[Tensor]:
     return [(q * scales[:, None]).to(q.dtype)]
 
 
-def scaled_experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
+def scaled_experts(site: StageContext, y: Tensor, choice: Tensor) -> list[Tensor]:
     """Sum what the chosen experts make of each token, scaled before they see it."""
     (module,) = site.modules
     top_k = int((choice != 0).sum(dim=1).max())
@@ -234,7 +234,7 @@ def scaled_experts(site: Site, y: Tensor, choice: Tensor) -> list[Tensor]:
     return [next(iter(found.values()))]
 
 
-def layer_norm(site: Site, x: Tensor) -> list[Tensor]:
+def layer_norm(site: StageContext, x: Tensor) -> list[Tensor]:
     """Normalise rows about their mean, with a scale and a bias."""
     (module,) = site.modules
     rows = x.reshape(-1, module.weight.numel())
@@ -245,30 +245,30 @@ def layer_norm(site: Site, x: Tensor) -> list[Tensor]:
     return [found["output"].reshape(x.shape)]
 
 
-def plain_activation(site: Site, x: Tensor) -> list[Tensor]:
+def plain_activation(site: StageContext, x: Tensor) -> list[Tensor]:
     """Activate values by transformers' own function."""
     (module,) = site.modules or [site.subject.layers[site.layer or 0]]
     return [_activated(module, x)]
 
 
-def image_places(site: Site, patches: Tensor) -> list[Tensor]:
+def image_places(site: StageContext, patches: Tensor) -> list[Tensor]:
     """Add what an image's patches get by their place, which no definition makes."""
     return [patches + site.subject.senses.places(site.subject.base).to(patches.dtype)]
 
 
-def join(site: Site, h: Tensor, image: Tensor) -> list[Tensor]:
+def join(site: StageContext, h: Tensor, image: Tensor) -> list[Tensor]:
     """Put an image's rows in the place of the tokens that stand for it."""
     here, rows = _image_rows(site, h, image)
     return [torch.where(here[:, None], rows, h)]
 
 
-def join_add(site: Site, h: Tensor, image: Tensor) -> list[Tensor]:
+def join_add(site: StageContext, h: Tensor, image: Tensor) -> list[Tensor]:
     """Add an image's rows to those of the tokens that stand for it."""
     here, rows = _image_rows(site, h, image)
     return [torch.where(here[:, None], h + rows, h)]
 
 
-def _image_rows(site: Site, h: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+def _image_rows(site: StageContext, h: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
     """Return which tokens stand for an image, and a row of it for every token."""
     rows = image.reshape(-1, h.shape[1])
     at = site.positions - IMAGE_AT
@@ -276,7 +276,7 @@ def _image_rows(site: Site, h: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
     return here, rows[at.clamp(0, len(rows) - 1)]
 
 
-def speech_embedding(site: Site, features: Tensor) -> list[Tensor]:
+def speech_embedding(site: StageContext, features: Tensor) -> list[Tensor]:
     """Convolve features twice and add positions, by transformers' own modules."""
     first, second, places = site.modules
     x = functional.gelu(first(features[None]))
@@ -284,13 +284,13 @@ def speech_embedding(site: Site, features: Tensor) -> list[Tensor]:
     return [x + places.weight]
 
 
-def add_places(site: Site, h: Tensor) -> list[Tensor]:
+def add_places(site: StageContext, h: Tensor) -> list[Tensor]:
     """Add a row of a table to each token, by its position."""
     (module,) = site.modules
     return [h + module.weight[site.positions]]
 
 
-def indexer(site: Site, x: Tensor, query: Tensor) -> list[Tensor]:
+def indexer(site: StageContext, x: Tensor, query: Tensor) -> list[Tensor]:
     """Choose keys by transformers' own module: the dataset's indexers take float8.
 
     Raises Failure where there are more than it keeps: no recipe attends to a part.
@@ -309,7 +309,7 @@ def indexer(site: Site, x: Tensor, query: Tensor) -> list[Tensor]:
     return [chosen[-len(site.positions) :]]
 
 
-def _with_earlier(site: Site, name: str, rows: Tensor) -> Tensor:
+def _with_earlier(site: StageContext, name: str, rows: Tensor) -> Tensor:
     """Return rows behind those of earlier tokens, which are kept in decoding."""
     earlier = site.state(name)
     every = rows if earlier is None else torch.cat((earlier, rows))
@@ -317,7 +317,7 @@ def _with_earlier(site: Site, name: str, rows: Tensor) -> Tensor:
     return every
 
 
-def softcap(site: Site, logits: Tensor) -> list[Tensor]:
+def softcap(site: StageContext, logits: Tensor) -> list[Tensor]:
     """Bound the last logits smoothly; no definition does it alone."""
     cap = site.subject.config.final_logit_softcapping
     return [torch.tanh(logits / cap) * cap]

@@ -15,7 +15,7 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.checkers import command, drawing
 from generator.evaluation.checkers.checker import CHECKERS
 from generator.evaluation.checkers.names import NAMES
-from generator.evaluation.checkers.posing import Planted, PosedRounds, judged
+from generator.evaluation.checkers.posed_rounds import Planted, PosedRounds, judged
 from generator.evaluation.checkers.report import checkers_report, family
 from generator.evaluation.checkers.result import CheckedDefects, kept, known, record
 from generator.execution.outcome import CannotRun

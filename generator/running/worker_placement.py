@@ -25,16 +25,16 @@ import pytest
 
 from generator.execution.cores import usable_cores
 from generator.execution.gpus import Gpus, bind, visible_gpus
-from generator.running.nursery import Nursery
+from generator.running.fork_server import ForkServer
 from generator.running.run_plan import Plan
-from generator.running.sglang_light import NURSERY_VARIABLE
+from generator.running.sglang_light import FORK_SERVER_VARIABLE
 from generator.running.warming import Compilation, Job, all_cold, cold, usual_jobs
 from kernel_judge.definition import WORKLOAD, Backend, Case
 from kernel_judge.provider import providers
 
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
-_NURSERY = "reference_sglang_nursery"
+_FORK_SERVER = "reference_sglang_fork_server"
 # of a GPU's free memory; the rest is for contexts, and for cases of which the estimate
 # is too low
 _SHARE = 0.9
@@ -58,8 +58,8 @@ def bind_worker(config: pytest.Config) -> None:
         return
     if given.get(_GPU) is not None:
         bind(given[_GPU])
-    if given.get(_NURSERY) is not None:
-        os.environ[NURSERY_VARIABLE] = given[_NURSERY]
+    if given.get(_FORK_SERVER) is not None:
+        os.environ[FORK_SERVER_VARIABLE] = given[_FORK_SERVER]
     share = usable_cores() // given["workercount"]
     os.environ.setdefault("OMP_NUM_THREADS", str(max(share, 1)))
 
@@ -164,7 +164,7 @@ def _in_rounds(weighed: Sequence[Weighed]) -> list[Weighed]:
     return [one for first in range(_ROUNDS) for one in weighed[first::_ROUNDS]]
 
 
-class Spreading:
+class WorkerPlacement:
     """The xdist plug-in that gives workers their GPUs and tests an order by duration."""
 
     def __init__(self, config: pytest.Config, device: Any) -> None:
@@ -181,7 +181,7 @@ class Spreading:
         # by worker: the place of its GPU
         self._places: dict[str, int] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._nursery: Nursery | None = None
+        self._fork_server: ForkServer | None = None
         self._compilation: Compilation | None = None
         self._seconds: dict[str, float] = defaultdict(float)
         self._key = f"reference-tests/seconds-{device.type}"
@@ -210,12 +210,14 @@ class Spreading:
             return
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="reference-tests-")
-            self._nursery = self._started_nursery(node.workerinput["workercount"])
+            self._fork_server = self._started_fork_server(
+                node.workerinput["workercount"]
+            )
             if self._on_gpu and all_cold():
                 # its imports take as long as collecting the tests
                 self._compilation = self._started_compilation()
-        if self._nursery is not None:
-            node.workerinput[_NURSERY] = self._nursery.address
+        if self._fork_server is not None:
+            node.workerinput[_FORK_SERVER] = self._fork_server.address
         node.workerinput[_PLAN] = os.path.join(self._folder.name, "plan.json")
         if self._gpus:
             used = Counter(self._places.values())
@@ -224,7 +226,7 @@ class Spreading:
             if not self._chosen:
                 node.workerinput[_GPU] = self._gpus[place].name
 
-    def _started_nursery(self, workers: int) -> Nursery | None:
+    def _started_fork_server(self, workers: int) -> ForkServer | None:
         """Start one import of SGLang for all workers, None where it would not serve.
 
         A complete SGLang initialises CUDA where it sees a GPU, and can't be forked then.
@@ -235,11 +237,11 @@ class Spreading:
             return None
         package = __name__.rpartition(".")[0]
         if not self._on_gpu:
-            return sglang_process.nursery(package, None)
+            return sglang_process.fork_server(package, None)
         models = {(gpu.capability, gpu.model) for gpu in self._gpus}
         if len(models) != 1 or not sglang.note(cuda=True):
             return None
-        return sglang_process.nursery(package, models.pop())
+        return sglang_process.fork_server(package, models.pop())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -297,8 +299,10 @@ class Spreading:
     def _started_compilation(self) -> Compilation:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         say = (lambda _: None) if reporter is None else reporter.write_line
-        nursery = self._nursery
-        address = {} if nursery is None else {NURSERY_VARIABLE: nursery.address}
+        fork_server = self._fork_server
+        address = (
+            {} if fork_server is None else {FORK_SERVER_VARIABLE: fork_server.address}
+        )
         package = __name__.rpartition(".")[0]
         folder = Path(__file__).parents[len(package.split("."))]
         return Compilation(package, folder, say, address)
@@ -341,18 +345,18 @@ class Spreading:
             cache.set(self._key, {**known, **new})
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """End the nursery; say so where it was no help."""
-        why = self._end_nursery()
+        """End the fork server; say so where it was no help."""
+        why = self._end_fork_server()
         if why:
             terminalreporter.write_line(f"each worker imported SGLang itself: {why}")
 
-    def _end_nursery(self) -> str:
-        nursery, self._nursery = self._nursery, None
-        return "" if nursery is None else nursery.stop()
+    def _end_fork_server(self) -> str:
+        fork_server, self._fork_server = self._fork_server, None
+        return "" if fork_server is None else fork_server.stop()
 
     def pytest_unconfigure(self) -> None:
-        """Remove the plan; end the nursery and compilers of a run that was interrupted."""
-        self._end_nursery()
+        """Remove the plan; end the fork server and compilers of a run that was interrupted."""
+        self._end_fork_server()
         self._end_compilation()
         if self._folder is not None:
             self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""A nursery imports once and forks for whoever knows its address."""
+"""A fork server imports once and forks for whoever knows its address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.running.nursery import UNKNOWN, Nursery, fork_at
+from generator.running.fork_server import UNKNOWN, ForkServer, fork_at
 from tests.builders import ROOT
 
 MODULE = """
@@ -38,28 +38,30 @@ def stay(descriptor):
 
 @pytest.fixture
 def begin(tmp_path):
-    """Return a function that starts a nursery; all are stopped."""
+    """Return a function that starts a fork server; all are stopped."""
     (tmp_path / "prepared.py").write_text(MODULE)
     started = []
 
     def start(what=""):
         paths = [str(tmp_path), *sys.path]
-        started.append(Nursery("prepared:prepare", [what], paths, {}))
+        started.append(ForkServer("prepared:prepare", [what], paths, {}))
         return started[-1]
 
     yield start
-    for nursery in started:
-        if not nursery._log.closed:
-            nursery.stop()
+    for fork_server in started:
+        if not fork_server._log.closed:
+            fork_server.stop()
 
 
 @contextmanager
-def asked(nursery, function, wait=30.0):
+def asked(fork_server, function, wait=30.0):
     """Ask for a fork; yield it, its input, a file with its output, what it writes."""
     (source, life), (heard, told) = os.pipe(), os.pipe()
-    with open(os.path.join(nursery._folder.name, "log"), "w+") as log:
+    with open(os.path.join(fork_server._folder.name, "log"), "w+") as log:
         files = [source, log.fileno(), told]
-        forked = fork_at(nursery.address, f"prepared:{function}", files, ["/own"], wait)
+        forked = fork_at(
+            fork_server.address, f"prepared:{function}", files, ["/own"], wait
+        )
         os.close(source)
         os.close(told)
         with os.fdopen(life, "w") as life_file, os.fdopen(heard) as heard_file:
@@ -68,10 +70,10 @@ def asked(nursery, function, wait=30.0):
 
 def test_a_fork_has_what_was_prepared_and_what_its_asker_gives(begin, monkeypatch):
     monkeypatch.setenv("REFERENCE_OWN", "mine")
-    nursery = begin()
+    fork_server = begin()
     told = []
     for _ in range(2):
-        with asked(nursery, "tell") as (forked, life, log, heard):
+        with asked(fork_server, "tell") as (forked, life, log, heard):
             life.write("input")
             life.close()
             told.append(heard.read().split())
@@ -80,10 +82,10 @@ def test_a_fork_has_what_was_prepared_and_what_its_asker_gives(begin, monkeypatc
             assert log.seek(0) == 0
             assert log.read() == "said\n"
     (one, first, *rest), (other, second, *_) = told
-    assert first == second == str(nursery._process.pid)
+    assert first == second == str(fork_server._process.pid)
     assert one != other
     assert rest == ["mine", "/own", "input"]
-    assert nursery.stop() == ""
+    assert fork_server.stop() == ""
 
 
 @pytest.mark.parametrize(
@@ -97,19 +99,19 @@ def test_how_a_fork_ended_is_known(begin, function, sent, code):
         assert forked.wait(20) == forked.poll() == code
 
 
-def test_a_fork_outlives_the_nursery(begin):
-    nursery = begin()
-    with asked(nursery, "stay") as (forked, life, _, heard):
-        os.kill(nursery._process.pid, signal.SIGKILL)
-        nursery._process.wait()
-        assert fork_at(nursery.address, "prepared:tell", [0, 1, 2], [], 5.0) is None
+def test_a_fork_outlives_the_fork_server(begin):
+    fork_server = begin()
+    with asked(fork_server, "stay") as (forked, life, _, heard):
+        os.kill(fork_server._process.pid, signal.SIGKILL)
+        fork_server._process.wait()
+        assert fork_at(fork_server.address, "prepared:tell", [0, 1, 2], [], 5.0) is None
         assert forked.poll() is None
         assert heard.read(4) == "here"
         with pytest.raises(subprocess.TimeoutExpired):
             forked.wait(0.05)
         life.close()
         assert forked.wait(20) == UNKNOWN
-    assert nursery.stop() == "it ended with -9"
+    assert fork_server.stop() == "it ended with -9"
 
 
 @pytest.mark.parametrize(
@@ -119,18 +121,18 @@ def test_a_fork_outlives_the_nursery(begin):
         ("threads", "it ended with 1: it can't be forked: it runs threads (busy)"),
     ],
 )
-def test_a_nursery_that_can_not_serve_says_why(begin, what, why):
-    nursery = begin(what)
-    with asked(nursery, "tell") as (forked, _, _, _):
+def test_a_fork_server_that_can_not_serve_says_why(begin, what, why):
+    fork_server = begin(what)
+    with asked(fork_server, "tell") as (forked, _, _, _):
         assert forked is None
-    nursery._process.wait(20)
-    assert nursery.stop() == why
+    fork_server._process.wait(20)
+    assert fork_server.stop() == why
 
 
 def test_nobody_waits_for_one_that_is_silent(begin):
-    nursery = begin()
-    os.kill(nursery._process.pid, signal.SIGSTOP)
-    with asked(nursery, "tell", wait=0.2) as (forked, _, _, _):
+    fork_server = begin()
+    os.kill(fork_server._process.pid, signal.SIGSTOP)
+    with asked(fork_server, "tell", wait=0.2) as (forked, _, _, _):
         assert forked is None
 
 
@@ -138,8 +140,8 @@ def test_nobody_waits_for_one_that_is_silent(begin):
 def test_it_ends_with_the_process_that_started_it(begin, tmp_path):
     begin()
     text = (
-        "import os, sys; from generator.running.nursery import Nursery\n"
-        f"n = Nursery('prepared:prepare', [''], {[str(tmp_path), *sys.path]}, {{}})\n"
+        "import os, sys; from generator.running.fork_server import ForkServer\n"
+        f"n = ForkServer('prepared:prepare', [''], {[str(tmp_path), *sys.path]}, {{}})\n"
         "print(n._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     command = [sys.executable, "-c", text]
