@@ -370,6 +370,7 @@ CASES: dict[str, tuple[str, Break]] = {
         ),
     ),
     # claims
-    "tp has many digits": ("tag-value", changing(tags=["tp:" + "9" * 9000])),
+    "tp has many digits": ("tag-value", changing(tags=["tp:" + "9" * 900])),
+    "tag is long": ("schema-value", changing(tags=["tp:" + "9" * 9000])),
     "tp is no ASCII": ("tag-value", changing(tags=["tp:\u0663"])),
 }

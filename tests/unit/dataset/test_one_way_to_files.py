@@ -93,7 +93,7 @@ ALLOWED = {
     "hub/review_sources.py": TEMPORARY,
     "models/config.py": SOFTWARE,
     "parity/calls.py": TEMPORARY,
-    "parity/making.py": SOFTWARE,
+    "parity/model_factory.py": SOFTWARE,
     "rendering/standalone.py": SOFTWARE,
     "rendering/tolerance_table.py": SOFTWARE,
     "results/run_results.py": NAMED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ def file_of(header: Any, body: bytes = b"") -> bytes:
 
 
 def read(path: Path) -> TensorFile:
-    opened = open_tensor_file(LastFolder(path.parent), path.name)
+    with closing(LastFolder(path.parent)) as folder:
+        opened = open_tensor_file(folder, path.name)
     opened.read_header()
     return opened
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def test_files_of_safetensors_are_read(tmp_path: Path) -> None:
     }
     path = tmp_path / "x.safetensors"
     path.write_bytes(save(wanted, metadata={"made": "by hand"}))
-    opened = open_tensor_file(LastFolder(path.parent), path.name)
+    with closing(LastFolder(path.parent)) as folder:
+        opened = open_tensor_file(folder, path.name)
     opened.read_header()
     assert set(opened.tensors) == set(wanted)
     for key, array in wanted.items():
@@ -48,7 +50,8 @@ def test_a_large_file_is_read_where_it_has_to_be(tmp_path: Path) -> None:
     }
     path = tmp_path / "x.safetensors"
     path.write_bytes(save(wanted))
-    opened = open_tensor_file(LastFolder(path.parent), path.name)
+    with closing(LastFolder(path.parent)) as folder:
+        opened = open_tensor_file(folder, path.name)
     opened.read_header()
     assert len(opened.head) < opened.size
     assert list(opened.integers("small") or ()) == list(range(9))
