@@ -10,6 +10,13 @@ from typing import Any
 import torch
 
 from generator.ops.common_mutants import rounded_inputs
+from generator.ops.head_norm_mutants import (
+    Divisor,
+    divided_otherwise,
+    neutral_weight,
+    wrong_divisors,
+    wrong_weights,
+)
 from generator.ops.mutants import (
     Change,
     DomainMutant,
@@ -201,56 +208,21 @@ def _by_map(definition: Definition, name: str, axes: list[int]) -> DomainMutant:
 
 def of_norms(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of the norm of each head."""
-    eps, size = definition.constants["eps"], definition.axes["head_size"]
-    one = 0.0 if definition.constants["unit_offset"] else 1.0
-    other, sign = ("without", -1.0) if not one else ("with", 1.0)
-    changes: dict[str, Change] = {
-        "weights of q and k swapped": lambda i: {
-            "q_weight": i["k_weight"],
-            "k_weight": i["q_weight"],
-        },
-        "weights missing": lambda i: {
-            name: torch.full_like(i[name], one) for name in ("q_weight", "k_weight")
-        },
-        "weights of the next dimension": lambda i: {
-            name: i[name].roll(1) for name in ("q_weight", "k_weight")
-        },
-        f"weights {other} +1": lambda i: {
-            name: (i[name].float() + sign).to(i[name].dtype)
-            for name in ("q_weight", "k_weight")
-        },
-    }
-    # mean squares of a token's heads [..., heads, 1] → the divisor for sqrt(ms + eps)
-    lengths: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "eps ten times too large": lambda ms: torch.sqrt(ms + 10.0 * eps),
-        "eps missing": torch.sqrt,
-        "eps outside the root": lambda ms: torch.sqrt(ms) + eps,
-        "sum instead of mean": lambda ms: torch.sqrt(ms * size + eps),
-        "norm missing": torch.ones_like,
-        "all heads normalised together": lambda ms: torch.sqrt(
-            ms.mean(dim=-2, keepdim=True) + eps
-        ),
-    }
+    changes, divisors = wrong_weights(definition), wrong_divisors(definition)
     return (
         *(on_inputs(definition, name, change) for name, change in changes.items()),
-        *(_divided(definition, name, length) for name, length in lengths.items()),
-        _weighed_at_the_end(definition, one),
+        *(_divided(definition, name, divisor) for name, divisor in divisors.items()),
+        _weighed_at_the_end(definition, neutral_weight(definition)),
     )
 
 
-def _divided(
-    definition: Definition, name: str, length: Callable[[torch.Tensor], torch.Tensor]
-) -> DomainMutant:
+def _divided(definition: Definition, name: str, divisor: Divisor) -> DomainMutant:
     """Return the mutant that divides heads by another divisor."""
     eps = definition.constants["eps"]
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = []
-        for output, heads in zip(outputs, (inputs["q"], inputs["k"]), strict=True):
-            ms = heads.double().square().mean(dim=-1, keepdim=True)
-            factor = torch.sqrt(ms + eps) / length(ms)
-            found.append((output.double() * factor).to(output.dtype))
-        return tuple(found)
+        pairs = zip(outputs, (inputs["q"], inputs["k"]), strict=True)
+        return tuple(divided_otherwise(o, heads, eps, divisor) for o, heads in pairs)
 
     return on_outputs(definition, name, spoil)
 

@@ -8,6 +8,12 @@ from typing import Any
 import torch
 
 from generator.ops.common_mutants import rounded_inputs
+from generator.ops.head_norm_mutants import (
+    Divisor,
+    divided_otherwise,
+    wrong_divisors,
+    wrong_weights,
+)
 from generator.ops.mutants import (
     Change,
     DomainMutant,
@@ -161,55 +167,22 @@ def _reordered(definition: Definition, name: str, order: torch.Tensor) -> Domain
 
 def of_norms(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of the norm of each head."""
-    eps, size = definition.constants["eps"], definition.axes["head_size"]
-    one = 0.0 if definition.constants["unit_offset"] else 1.0
-    names = ("q_weight", "k_weight")
-
-    def weights(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-        return lambda i: {n: change(i[n].float()).to(i[n].dtype) for n in names}
-
-    changes: dict[str, Change] = {
-        "weights of q and k swapped": lambda i: {
-            "q_weight": i["k_weight"],
-            "k_weight": i["q_weight"],
-        },
-        "weights missing": weights(lambda w: torch.full_like(w, one)),
-        "weights of the next dimension": weights(lambda w: w.roll(1)),
-        "weights off by one": weights(lambda w: w + (1.0 if one else -1.0)),
-    }
-    # mean squares of a token's heads [..., heads, 1] -> the divisor for sqrt(ms + eps)
-    lengths: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "eps ten times too large": lambda ms: torch.sqrt(ms + 10.0 * eps),
-        "eps missing": torch.sqrt,
-        "eps outside the root": lambda ms: torch.sqrt(ms) + eps,
-        "sum instead of mean": lambda ms: torch.sqrt(ms * size + eps),
-        "norm missing": torch.ones_like,
-        "all heads normalised together": lambda ms: torch.sqrt(
-            ms.mean(dim=-2, keepdim=True) + eps
-        ),
-    }
+    changes, divisors = wrong_weights(definition), wrong_divisors(definition)
     return (
         *(on_inputs(definition, name, change) for name, change in changes.items()),
-        *(_divided(definition, name, length) for name, length in lengths.items()),
+        *(_divided(definition, name, divisor) for name, divisor in divisors.items()),
     )
 
 
-def _divided(
-    definition: Definition, name: str, length: Callable[[torch.Tensor], torch.Tensor]
-) -> DomainMutant:
+def _divided(definition: Definition, name: str, divisor: Divisor) -> DomainMutant:
     """Return the mutant that divides queries and keys by another divisor."""
     eps = definition.constants["eps"]
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         q, keys, values = outputs
         slots, keys = inputs["slot_mapping"], keys.clone()
-        results = []
-        for rows, heads in ((q, inputs["q"]), (keys[slots], inputs["k"])):
-            ms = heads.double().square().mean(dim=-1, keepdim=True)
-            factor = torch.sqrt(ms + eps) / length(ms)
-            results.append((rows.double() * factor).to(rows.dtype))
-        keys[slots] = results[1]
-        return results[0], keys, values
+        keys[slots] = divided_otherwise(keys[slots], inputs["k"], eps, divisor)
+        return divided_otherwise(q, inputs["q"], eps, divisor), keys, values
 
     return on_outputs(definition, name, spoil)
 
