@@ -45,6 +45,14 @@ _KINDS = {
     ),
 }
 
+# kind → the text of its reference, and the words of the variant
+_TEXTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    BF16: ("moe_experts", ()),
+    SCALED: ("moe_experts", ("scaled_input",)),
+    FP8: ("moe_experts", ("fp8",)),
+    MXFP4: ("moe_mxfp4", ()),
+}
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -150,7 +158,7 @@ def mixture_spec(row: Mixture) -> Spec:
             "output": Tensor(("seq_len", "hidden_size"), "bfloat16", "One row a token.")
         },
         constraints=_CONSTRAINTS.get(row.kind, _CONSTRAINTS[BF16]),
-        reference=reference_text("moe_experts", row.kind),
+        reference=reference_text("moe_experts", *_TEXTS[row.kind]),
         captured_from=CAPTURED,
         captured_op_type="moe",
         structure=_structure,
