@@ -14,7 +14,8 @@ import kernel_judge
 from generator.evaluation.channel import pair, received
 from generator.evaluation.frames import Garbled, send
 from generator.evaluation.keeper import Keeper
-from generator.evaluation.session import Allowed, Session
+from generator.evaluation.session import Allowed, NotStarted, Session
+from generator.evaluation.verdict import Refused
 from generator.execution.outcome import CannotRun
 from generator.execution.sandbox import (
     CUDA_LIMITS,
@@ -90,12 +91,15 @@ class Confinement:
             send(self._channel, how, [kept.fileno(), asked.fileno()])
 
     def open(self) -> Session:
-        """Return a session in which nothing is built yet. Raises CannotRun, Refused."""
+        """Return a session in which nothing is built yet.
+
+        Raises CannotRun, NotStarted, Refused.
+        """
         try:
             return self._opened()
-        except _Lost:
+        except (_Lost, NotStarted):
             # as where the last solution ended the sandbox: another one
-            pass
+            self.close()
         try:
             return self._opened()
         except _Lost as lost:
@@ -119,7 +123,17 @@ class Confinement:
             raise _Lost(self._why(error)) from error
         if failed:
             raise CannotRun(f"no namespace for a solution: {failed}")
-        return Session(asks, keeper, self._device, self._allowed, self._alive)
+        session = Session(asks, keeper, self._device, self._allowed, self._alive)
+        # what was prepared may have ended since, its answers unread
+        try:
+            ended = keeper.ending()
+        except Refused as refused:
+            ended = refused.reason
+        if ended:
+            session.close()
+            self.close()
+            raise _Lost(ended)
+        return session
 
     def close(self) -> None:
         """End the sandbox and all that is in it."""
