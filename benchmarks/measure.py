@@ -26,7 +26,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Run:
-    """Hold one process's wall time, its CPU time, and the peak of its resident set."""
+    """The wall time, CPU time and peak resident set of one process."""
 
     seconds: float
     cpu: float
@@ -35,7 +35,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold the runs of one command; it is within its limits by least CPU time and peak."""
+    """The runs of one command, and its limits.
+
+    The least CPU time of the runs and the largest peak must be within them.
+    """
 
     what: str
     runs: Sequence[Run]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _RESULTS_BYTES = 256 << 20
 _NOT_RUN = "solutions run in a sandbox only"
-# memory that a process loses bit by bit is the machine's again after so many
+# then a fresh process takes over, since a process leaks a little memory with each task
 _TASKS_OF_A_PROCESS = 64
 
 

@@ -79,12 +79,12 @@ def _print_file(path: str, status: PullStatus) -> None:
 def _say_totals(pulled: Pull) -> None:
     from generator.hub.pull import PullStatus
 
-    kept = pulled.count(PullStatus.KEPT)
+    edited = pulled.count(PullStatus.KEPT)
     parts = [
         f"{pulled.count(PullStatus.NEW)} new",
         f"{pulled.count(PullStatus.CHANGED)} changed",
         f"{pulled.count(PullStatus.CURRENT)} as they were",
-        *([f"{kept} edited here"] if kept else []),
+        *([f"{edited} edited here"] if edited else []),
         f"{pulled.bytes / _MIB:.1f} MiB fetched",
     ]
     remark = ", the Hub was not asked" if pulled.is_offline else ""

@@ -1,8 +1,9 @@
 """Cases of values far from one: what is right for values of about one alone is wrong there.
 
-Whether an op is homogeneous in an input is not declared but seen: the oracle is asked with
-the values, and with these times a power of two, which no float loses a bit by. Where an
-output is the other one times a power of two, the bounds of usual values hold behind it.
+Whether an op is homogeneous in an input is not declared but measured: the oracle is called
+with the values, and with the same values times a power of two, which is exact in floats.
+Where the second output is the first one times a power of two, the bounds of usual values
+hold for it, divided by that power.
 """
 
 from __future__ import annotations
@@ -50,18 +51,20 @@ class FarSize:
 def far_sizes(subject: Subject, cases: Sequence[Case]) -> list[FarSize]:
     """Return a small case with its bfloat16 inputs much larger, and much smaller.
 
-    All inputs at once if the outputs follow then, else each that they follow. Empty where
-    the op has no oracle, or an output is held to a rule of its own. The values asked are
-    always the same: what is found is kept for a definition.
+    All inputs are scaled at once if the outputs follow; else each input that they follow
+    is scaled alone. The list is empty where the op has no oracle, or an output has a policy
+    of its own. It is computed once for each definition, since its values are always the same.
     """
     known = subject.definition
     key = (known.name, tuple(sorted(known.axes.items())), id(subject.op))
     if key not in _known:
-        _known[key] = list(_found(subject, cases))
+        _known[key] = list(_cases_that_outputs_follow(subject, cases))
     return _known[key]
 
 
-def _found(subject: Subject, cases: Sequence[Case]) -> Iterator[FarSize]:
+def _cases_that_outputs_follow(
+    subject: Subject, cases: Sequence[Case]
+) -> Iterator[FarSize]:
     known = subject.definition
     # of one key attention is homogeneous in queries, of which large ones meet the finite
     # logits that kernels give to masked keys
@@ -92,11 +95,11 @@ def _found(subject: Subject, cases: Sequence[Case]) -> Iterator[FarSize]:
 
 
 def _common(
-    found: Iterator[tuple[float, ...] | None],
+    gains: Iterator[tuple[float, ...] | None],
 ) -> tuple[float, ...] | None:
     """Return what all cases have, None at the first that has another."""
-    first = next(found)
-    return first if first is not None and all(one == first for one in found) else None
+    first = next(gains)
+    return first if first is not None and all(one == first for one in gains) else None
 
 
 def _is_usual(subject: Subject, case: Case) -> bool:
@@ -132,8 +135,8 @@ def _gains(
     """Return the power of two between outputs, of each; None where there is none."""
     if far is None:
         return None
-    found = [_gain(a, b) for a, b in zip(usual, far, strict=True)]
-    return None if None in found else tuple(g for g in found if g is not None)
+    gains = [_gain(a, b) for a, b in zip(usual, far, strict=True)]
+    return None if None in gains else tuple(g for g in gains if g is not None)
 
 
 def _gain(usual: object, far: object) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from generator.dataset.definition import LoadedDefinition
@@ -15,11 +15,18 @@ from generator.dataset.workload_identity import workload_identity
 from generator.ops.registry import op_packages
 from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE
-from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.kernel_evidence import compared_workloads
-from generator.results.sources import ORACLE, is_ground_truth, is_recorded
+from generator.results.sources import is_recorded
 from generator.review.change import Change
 from generator.review.context import ReviewContext
+from generator.review.runs_of_text import (
+    BAD_VERDICTS,
+    agreements,
+    failures,
+    lesser_agreements,
+    runs_of,
+    source_on_machine,
+)
 from generator.review.workload_origin import RANDOM, origin_of
 from generator.rules.basis import basis_of
 from generator.rules.figures import says_something
@@ -33,7 +40,6 @@ AT_WORKLOADS = "at-workloads"
 """The point that a run on a GPU answers only at the workloads that it compared."""
 
 CLAIMED = "only the change itself says so: "
-_BAD = ("FAILED", "ERROR")
 
 
 class PointFinding(NamedTuple):
@@ -102,66 +108,25 @@ def agreed_finding(
     """Answer whether a kernel on a GPU agreed with a text."""
     if new.name in known.unproven_allowed and _why_unproven(new, known):
         return PointFinding(YES, "nothing is compared, as --allow-unproven accepts")
-    mine = list(_about(new, known.after))
-    if bad := [words for about in mine for words in _failed(*about)]:
+    mine = list(runs_of(new, known.after))
+    if bad := [words for about in mine for words in failures(*about)]:
         return PointFinding(NO, bad[0])
-    passed = [(run, words) for run, entry in mine for words in _passed(run, entry)]
+    passed = [(run, words) for run, entry in mine for words in agreements(run, entry)]
     if good := [words for run, words in passed if known.counts(run, new.name)]:
         return PointFinding(YES, "; ".join(good[:3]))
     if not change.computes and change.old is not None:
-        before = list(_about(change.old, known.before))
-        earlier = [words for about in before for words in _passed(*about)]
-        if earlier and not any(_failed(*about) for about in before):
+        before = list(runs_of(change.old, known.before))
+        earlier = [words for about in before for words in agreements(*about)]
+        if earlier and not any(failures(*about) for about in before):
             seen = f"of the text before, which computes the same: {earlier[0]}"
             return PointFinding(YES, seen)
     if passed:
         return PointFinding(UNKNOWN, f"{CLAIMED}{passed[0][1]}", needs_gpu=True)
-    lesser = [words for about in mine for words in _lesser(*about)]
+    lesser = [words for about in mine for words in lesser_agreements(*about)]
     seen = "no run in verification/ compared this text with a kernel on a GPU"
     if lesser:
         seen += f"; there is {some(lesser, 2)}"
     return PointFinding(UNKNOWN, seen, True)
-
-
-def _lesser(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
-    """Yield what agreed and is no kernel on a GPU, by its name."""
-    for source, verdict in entry.sources.items():
-        if verdict.verdict == "PASSED" and verdict.cases:
-            what = f"{_said(run, source)}, {plural(verdict.cases, 'case')}"
-            if source == ORACLE:
-                yield f"{what} (the oracle, no kernel)"
-            elif is_recorded(source):
-                yield f"{what} (a recording of a kernel)"
-
-
-def _about(
-    definition: LoadedDefinition, runs: Iterable[Run]
-) -> Iterator[tuple[Run, DefinitionEvidence]]:
-    basis = basis_of(definition)
-    for run in runs:
-        entry = run.definitions.get(definition.name)
-        if entry is not None and entry.sha256 == basis:
-            yield run, entry
-
-
-def _failed(run: Run, entry: DefinitionEvidence) -> list[str]:
-    bad = [source for source, v in entry.sources.items() if v.verdict in _BAD]
-    return [_said(run, what) for what in (*bad, *entry.failed)]
-
-
-def _passed(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
-    for source, verdict in entry.sources.items():
-        is_good = run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases
-        is_live = is_ground_truth(source) and not is_recorded(source)
-        # of outputs that it does not give, or inputs as they are, nobody has seen more
-        is_whole = not (verdict.not_given or verdict.rewritten)
-        if is_live and is_good and is_whole:
-            yield f"{_said(run, source)} passed, {plural(verdict.cases, 'case')}"
-
-
-def _said(run: Run, source: str) -> str:
-    gpu = run.machine.get("gpu") or run.machine.get("device") or "unknown machine"
-    return one_line(f"{source} on {gpu}, {run.date}")
 
 
 def _workloads(
@@ -283,13 +248,13 @@ def _recording(
     if before != known.sides.head[path] and not known.trust_evidence:
         return PointFinding(UNKNOWN, f"{CLAIMED}{shown}", needs_gpu=True, is_claim=True)
     replays = [
-        (verdict.verdict, _said(run, source))
-        for run, entry in _about(new, known.after)
+        (verdict.verdict, source_on_machine(run, source))
+        for run, entry in runs_of(new, known.after)
         if known.counts(run, new.name)
         for source, verdict in entry.sources.items()
-        if is_recorded(source) and verdict.verdict in ("PASSED", *_BAD)
+        if is_recorded(source) and verdict.verdict in ("PASSED", *BAD_VERDICTS)
     ]
-    if bad := [words for verdict, words in replays if verdict in _BAD]:
+    if bad := [words for verdict, words in replays if verdict in BAD_VERDICTS]:
         return PointFinding(NO, f"its replay failed: {bad[0]}")
     if replays:
         return PointFinding(YES, f"{shown}; its replay passed: {replays[0][1]}")
@@ -328,7 +293,7 @@ def _provenance(
     # what was run of a text that computes the same counts as well
     old = change.old if not change.computes else None
     texts = [text for text in (old, new) if text is not None]
-    runs = [r for t in texts for r, _ in _about(t, known.after) if r.is_on_gpu]
+    runs = [r for t in texts for r, _ in runs_of(t, known.after) if r.is_on_gpu]
     facts = [f"model {', '.join(map(quote, models[:3]))}"] if models else []
     if runs:
         machine = runs[-1].machine
@@ -364,8 +329,8 @@ def _proven(
 
 def _why_unproven(new: LoadedDefinition, known: ReviewContext) -> str | None:
     def agreed(name: str, basis: str) -> bool:
-        mine = _about(new, (run for run in known.after if known.counts(run, new.name)))
-        return any(True for about in mine for _ in _passed(*about))
+        mine = runs_of(new, (run for run in known.after if known.counts(run, new.name)))
+        return any(True for about in mine for _ in agreements(*about))
 
     # what nobody here knows is not approved for what its author says that he ran
     is_known = new.op_type in op_packages()

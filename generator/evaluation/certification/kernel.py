@@ -52,7 +52,7 @@ def compiled(
 ) -> None:
     """Call a kernel once with a small case, as long as a build may take: it may compile.
 
-    What it raises is said of the calls that are judged.
+    Exceptions are ignored here: the judged calls raise them again and report them.
     """
     definition, _ = load_file(root, file)
     assert definition is not None

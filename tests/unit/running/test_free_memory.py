@@ -11,6 +11,8 @@ from kernel_judge.definition import Case, Definition, Interface
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from tests.builders import CPU
 
+CUDA = torch.device("cuda:0")
+GIB = 2**30
 DEFINITION = Definition(
     "d", "op", Interface({"x": "bfloat16[rows, columns]"}, {}), {"columns": 1024}
 )
@@ -126,3 +128,49 @@ def test_what_torch_keeps_of_freed_gpu_memory_counts_as_free(monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 70)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5)
     assert free_memory.available_bytes(cuda) == 75
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Let two workers share a GPU of 10 GiB; return what is free at each look."""
+    free, slept = [], []
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 10 * GIB))
+    monkeypatch.setattr(
+        free_memory,
+        "available_bytes",
+        lambda device: (free.pop(0) if len(free) > 1 else free[0]) * GIB,
+    )
+    monkeypatch.setattr(free_memory.time, "sleep", slept.append)
+    monkeypatch.setattr(free_memory.time, "monotonic", lambda: sum(slept))
+    return free, slept
+
+
+def shortage_after_waiting(gib, device=CUDA):
+    return free_memory.shortage_after_waiting(
+        DEFINITION, case(1), device, lambda definition, case: gib * GIB
+    )
+
+
+def test_a_case_waits_until_another_worker_gives_memory_back(shared):
+    free, slept = shared
+    free += [2, 2, 2, 8]
+    assert shortage_after_waiting(6) is None
+    assert len(slept) == 3
+
+
+def test_after_the_limit_it_is_skipped_with_both_numbers(shared):
+    free, slept = shared
+    free += [2]
+    assert str(shortage_after_waiting(6)) == "needs 6.0 GiB, device has 2.0"
+    assert free_memory.WAIT_SECONDS <= sum(slept) <= free_memory.WAIT_SECONDS + 1
+
+
+def test_what_can_never_fit_does_not_wait(shared, monkeypatch):
+    free, slept = shared
+    free += [2]
+    assert str(shortage_after_waiting(11)) == "needs 11.0 GiB, device has 2.0"
+    assert shortage_after_waiting(6, CPU) is not None
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "1")
+    assert shortage_after_waiting(6) is not None
+    assert slept == []

@@ -1,4 +1,4 @@
-"""The order of a run's cases, the GPUs of its workers, and waiting for memory."""
+"""The order of a run's cases, and the GPUs of its workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from generator.execution.gpus import Gpu, Gpus
-from generator.running import free_memory as memory
 from generator.running import sglang, sglang_process, worker_placement
 from generator.running.run_plan import Plan
 from generator.running.sglang_light import FORK_SERVER_VARIABLE
@@ -360,50 +359,3 @@ def test_durations_are_kept_beside_those_of_tests_that_did_not_run():
 def test_another_way_of_spreading_is_the_user_s():
     parent = WorkerPlacement(Config(dist="worksteal"), CPU)
     assert parent.pytest_xdist_make_scheduler(Config(dist="worksteal"), None) is None
-
-
-@pytest.fixture
-def shared(monkeypatch):
-    """Let two workers share a GPU of 10 GiB; return what is free at each look."""
-    free, slept = [], []
-    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 10 * GIB))
-    monkeypatch.setattr(
-        memory,
-        "available_bytes",
-        lambda device: (free.pop(0) if len(free) > 1 else free[0]) * GIB,
-    )
-    monkeypatch.setattr(memory.time, "sleep", slept.append)
-    monkeypatch.setattr(memory.time, "monotonic", lambda: sum(slept))
-    return free, slept
-
-
-def asked(gib, device=CUDA):
-    case = Case("c", "small", {"batch_size": 1})
-    return memory.shortage_after_waiting(
-        DEFINITION, case, device, lambda definition, case: gib * GIB
-    )
-
-
-def test_a_case_waits_until_another_worker_gives_memory_back(shared):
-    free, slept = shared
-    free += [2, 2, 2, 8]
-    assert asked(6) is None
-    assert len(slept) == 3
-
-
-def test_after_the_limit_it_is_skipped_with_both_numbers(shared):
-    free, slept = shared
-    free += [2]
-    assert str(asked(6)) == "needs 6.0 GiB, device has 2.0"
-    assert memory.WAIT_SECONDS <= sum(slept) <= memory.WAIT_SECONDS + 1
-
-
-def test_what_can_never_fit_does_not_wait(shared, monkeypatch):
-    free, slept = shared
-    free += [2]
-    assert str(asked(11)) == "needs 11.0 GiB, device has 2.0"
-    assert asked(6, CPU) is not None
-    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "1")
-    assert asked(6) is not None
-    assert slept == []
