@@ -31,12 +31,9 @@ from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.light import light_of
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.rivals import NoRival
+from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.timed_calls import TimedCalls
-from generator.evaluation.clock.timing_session import (
-    SessionResult,
-    TimingSession,
-    Untimed,
-)
+from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.rounds import Round, rounds_of
 from generator.evaluation.task import workloads_of
 from generator.evaluation.timing import Field, layout_of, timed_rounds

@@ -29,14 +29,11 @@ from generator.evaluation.clock.rivals import (
     arena_bytes,
     places,
 )
+from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.shared_memory import SharedMemory, create
 from generator.evaluation.clock.telemetry import Telemetry
 from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
-from generator.evaluation.clock.timing_session import (
-    SessionResult,
-    TimingSession,
-    Untimed,
-)
+from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.conditions.batch import relations_of, rows_axis
 from generator.evaluation.confined_reference import ConfinedReference
 from generator.evaluation.judge import Judge

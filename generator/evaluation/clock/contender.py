@@ -85,6 +85,12 @@ def fastest(rivals: Sequence[Contender], zero: EmptyCalls) -> Contender | None:
     return min(kernels, key=zero.latency, default=None)
 
 
+def resolved(contender: Contender, zero: EmptyCalls) -> bool:
+    """Return whether a median is well above what equal works differ by."""
+    least = _RESOLVED * zero.resolution(contender.waits)
+    return zero.latency(contender) >= least
+
+
 def timing_of(
     solution: Contender, rivals: Sequence[Contender], zero: EmptyCalls
 ) -> dict[str, Any]:
@@ -102,7 +108,7 @@ def timing_of(
         "empty_ms": zero.of(solution.waits),
         "kernel_ms": zero.kernel(),
         "resolution_ms": resolution,
-        "resolved": latency >= _RESOLVED * resolution,
+        "resolved": resolved(solution, zero),
         "void": solution.void,
         "rivals": {r.name: zero.latency(r) for r in rivals if r.raw},
     }

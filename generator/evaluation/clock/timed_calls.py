@@ -3,10 +3,10 @@
 On a GPU contexts of different processes take turns: while one has work, no kernel of
 another runs (time slices of about 2 ms apart). That is the clock's foundation:
 
-1. The judge's kernels hold the device for 0.4 ms. Meanwhile the call
-   is revealed, and the callee launches all that it wants. Nothing of it runs, and there
-   is nothing to compute: what the last call left, which may have been another's on the
-   same values, was written over before this callee went on.
+1. The judge's kernels hold the device for 0.4 ms, or as long as launches take, up to
+   1.5 ms. Meanwhile the call is revealed, and the callee launches all that it wants.
+   Nothing of it runs, and there is nothing to compute: what the last call left, which may
+   have been another's on the same values, was written over before this callee went on.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
    starts. The device turns to what the callee launched.
 3. At the answer the judge's copy of the outputs is queued. The device turns to it when
@@ -36,8 +36,9 @@ from generator.evaluation.clock.shared_memory import (
 
 _cuda: Any = torch.cuda
 _PATTERN = 0xA5
-# 0.35 ms at 2 GHz, in which launches go ahead
-_HOLD_CYCLES = 700_000
+# in which launches go ahead; with the writing behind it, it ends before a time slice does
+_HOLD_MS, _LONGEST_HOLD_MS = 0.35, 1.5
+_CYCLES_A_MS = 2_000_000
 # the device turns to others when the judge has launched nothing for some microseconds: what
 # is launched earlier runs before the callee's work. A change of context takes 140
 _TURNS_SECONDS = 6e-5
@@ -101,6 +102,7 @@ class TimedCalls:
     def __init__(self, device: str, layout: Layout, filled: Sequence[int] = ()) -> None:
         self.device, self.layout, self.filled = device, layout, tuple(filled)
         self._cuda = device == "cuda"
+        self._hold_ms = _HOLD_MS
         self.memory = create(device, layout.size)
         self.staged = torch.full(
             (layout.size,), _PATTERN, dtype=torch.uint8, device=device
@@ -134,6 +136,17 @@ class TimedCalls:
             if "at" in place:
                 _tensor(self.staged, place).copy_(value)
 
+    def hold_for(self, launches_ms: float) -> bool:
+        """Hold the device while launches of so long go ahead; return whether that is new.
+
+        No less than the usual time, and no more than fits into a time slice.
+        """
+        before, self._hold_ms = (
+            self._hold_ms,
+            min(max(launches_ms, _HOLD_MS), _LONGEST_HOLD_MS),
+        )
+        return self._hold_ms != before
+
     def call(self, link: CalleeLink, which: int, seed: int) -> CallTimes:
         """Have a call made on the values that are staged.
 
@@ -153,7 +166,7 @@ class TimedCalls:
             reset_persisting_l2()
             begun = clock()
             self._started.record()
-            _cuda._sleep(_HOLD_CYCLES)
+            _cuda._sleep(round(self._hold_ms * _CYCLES_A_MS))
             self._write()
             self._evicts.fill_(number)
             self._written.record()

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,12 +18,18 @@ from generator.evaluation.clock.contender import (
     Contender,
     EmptyCalls,
     fastest,
+    resolved,
     timing_of,
 )
 from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.outputs import distance, number_at
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.sampling import LEAST, OF_RATIO, Reservoir, is_settled
+from generator.evaluation.clock.session_result import (
+    CandidateCall,
+    SessionResult,
+    Untimed,
+)
 from generator.evaluation.clock.telemetry import Sample, Telemetry, summary
 from generator.evaluation.clock.timed_calls import (
     SLICE_MS,
@@ -42,6 +47,10 @@ from generator.problems.messages import one_line
 
 _EMPTIES, _WARM_UPS = 8, 4
 _MOST = 400
+# turns of what no figure resolves: more of them would not either
+_UNRESOLVED = 60
+# launches take longer now and then
+_MARGIN = 1.3
 # of a workload whose medians are not settled: then it is said that they are not
 _SECONDS = 1.4
 # of a rival that takes long: nobody waits for more of its figures
@@ -66,28 +75,6 @@ _MOST_VOID = 0.3
 _SEEDS = 2**31
 _RECENT = 64
 _SWITCH_SECONDS = 1e-4
-
-
-@dataclass(frozen=True)
-class CandidateCall:
-    """A call of the solution that may be judged: its values and what came of them."""
-
-    inputs: Mapping[str, Any]
-    outputs: tuple[Any, ...]
-    filled: tuple[torch.Tensor, ...]
-
-
-class Untimed(Exception):
-    """Raised where no figure counts, for a reason that is not the solution's."""
-
-
-@dataclass(frozen=True)
-class SessionResult:
-    """The result of a session: calls to be judged, and each contender's single figures."""
-
-    timing: dict[str, Any]
-    judged: Sequence[CandidateCall]
-    figures: Mapping[str, Sequence[float]]
 
 
 class TimingSession:
@@ -127,15 +114,13 @@ class TimingSession:
 
     def _run(self) -> SessionResult:
         self._stage()
-        for _ in range(_EMPTIES):
-            self._measure_empty(True)
-            self._measure_empty(False)
-            self._measure_empty(False, TWICE)
+        self._measure_empties()
         for rival in list(self._rivals):
             if not self._warmed(rival):
                 self._rivals.remove(rival)
         for _ in range(2 * _WARM_UPS):
             self._turn()
+        self._fit_hold()
         throttled, end = 0, time.monotonic() + _SECONDS
         samples: list[Sample] = []
         for contender in (self._solution, *self._rivals):
@@ -156,6 +141,8 @@ class TimingSession:
                 continue
             turns += 1
             if len(figures) >= LEAST and self._is_settled():
+                break
+            if len(figures) >= _UNRESOLVED and self._is_unresolved():
                 break
         about = summary(samples, throttled)
         if throttled > _MOST and not turns:
@@ -291,6 +278,27 @@ class TimingSession:
         self._calls.stage(inputs)
         return inputs
 
+    def _measure_empties(self) -> None:
+        for _ in range(_EMPTIES):
+            self._measure_empty(True)
+            self._measure_empty(False)
+            self._measure_empty(False, TWICE)
+
+    def _fit_hold(self) -> None:
+        """Hold the device until everybody's launches are done, as after the warm-up.
+
+        Else what is launched late waits in the figure, by the speed of the host.
+        """
+        everybody = (self._solution, *self._rivals)
+        launches = [
+            statistics.median(one.host)
+            for one in everybody
+            if one.host and not one.waits
+        ]
+        if self._calls.hold_for(_MARGIN * max(launches, default=0.0)):
+            self._quiet.clear()
+            self._measure_empties()
+
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> None:
         which = kind | (WAITS if waits else 0)
         timed = self._calls.call(self._empty, which, self._draw.randrange(_SEEDS))
@@ -360,6 +368,9 @@ class TimingSession:
         nearest = fastest(self._rivals, self._zero)
         both = [self._solution, *([nearest] if nearest else [])]
         return is_settled(*map(self._zero.figures, both), within=OF_RATIO)
+
+    def _is_unresolved(self) -> bool:
+        return not resolved(self._solution, self._zero)
 
     def _forget_turn(self) -> None:
         """Discard the figures of the turn under way."""

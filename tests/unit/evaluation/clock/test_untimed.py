@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from generator.dataset.paths import discover_definitions
-from generator.evaluation.clock.contender import Contender
-from generator.evaluation.clock.timing_session import TimingSession, Untimed
+from generator.evaluation.arena import laid_out
+from generator.evaluation.clock.contender import Contender, EmptyCalls, resolved
+from generator.evaluation.clock.session_result import Untimed
+from generator.evaluation.clock.timed_calls import TimedCalls
+from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.timing import timed
 from generator.evaluation.verdict import PASSED, CaseVerdict
@@ -45,3 +50,50 @@ def test_a_rival_without_memory_beside_a_solution_leaves_no_times(
     why = "pytorch/cublas fails beside it, which leaves 100"
     with pytest.raises(Untimed, match=why):
         _check_room(100 << 20, monkeypatch)
+
+
+class _Calls:
+    def __init__(self) -> None:
+        self.device, self.asked = "cuda", 0.0
+
+    def hold_for(self, launches_ms: float) -> bool:
+        self.asked = launches_ms
+        return True
+
+
+def test_device_is_held_until_the_slowest_launches_are_done() -> None:
+    session: Any = object.__new__(TimingSession)
+    session._calls = calls = _Calls()
+    session._quiet, measured = [(0.0, 0.4)], []
+    session._measure_empties = lambda: measured.append(True)
+    session._solution = Contender("", None, 1, waits=False, host=[0.1, 0.1])  # type: ignore[arg-type]
+    late = Contender("reference", None, 1, waits=False, host=[0.6, 0.5, 9.0])  # type: ignore[arg-type]
+    # of who waits for the device the host's time is the device's as well
+    waiting = Contender("a", None, 1, waits=True, host=[7.0])  # type: ignore[arg-type]
+    session._rivals = [late, waiting]
+    session._fit_hold()
+    assert calls.asked == pytest.approx(1.3 * 0.6)
+    # what others' work took was of another hold
+    assert measured
+    assert session._quiet == []
+
+
+def test_hold_ends_before_a_time_slice() -> None:
+    calls = TimedCalls("cpu", laid_out({"x": torch.zeros(4)}, {}, {}))
+    assert not calls.hold_for(0.1)
+    assert calls.hold_for(0.8)
+    assert not calls.hold_for(0.8)
+    assert calls.hold_for(40.0)
+    assert calls._hold_ms + 0.5 < 2.4
+    calls.close()
+
+
+def test_what_no_figure_resolves_is_not_measured_for_longer() -> None:
+    zero = EmptyCalls()
+    for _ in range(3):
+        zero.add(False, 0.28)
+        zero.add_twice(0.283)
+    short = Contender("", None, 1, waits=False, raw=[(False, 0.2835)] * 4)  # type: ignore[arg-type]
+    longer = replace(short, raw=[(False, 0.35)] * 4)
+    assert not resolved(short, zero)
+    assert resolved(longer, zero)
