@@ -202,13 +202,12 @@ def _timed_group(
         fields = []
         for file in files:
             rounds = rounds_to_time(file, device)
-            layouts = [layout_of(one) for _, one in rounds]
-            field = Field(ROOT, file, device.type, layouts, None)
+            field = Field(ROOT, file, device.type, None)
             stack.enter_context(closing(field))
             fields.append((file, field, rounds))
-        for file, field, _ in fields:
+        for file, field, rounds in fields:
             try:
-                field.begin()
+                field.begin([layout_of(one) for _, one in rounds])
             except NoRival as error:
                 print(f"{file.name}: {error}", flush=True)
         for file, field, rounds in fields:

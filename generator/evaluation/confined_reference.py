@@ -57,6 +57,11 @@ class ConfinedReference:
             self._session.close()
             self._session = None
 
+    def prepare(self) -> None:
+        """Begin what the first call waits for. Raises CannotRun without a sandbox."""
+        if self._session is None:
+            self._at.prepare()
+
     def session(self) -> Session:
         """Return the session in which the reference is built. Raises Refused."""
         if self._session is None:

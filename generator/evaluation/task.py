@@ -207,6 +207,8 @@ class _Bench:
         own = random.Random(f"{task['secret']} {solution.path}")
         # its processes begin while the questions are drawn
         self._confined.prepare()
+        if task["timing"] and self._field is None:
+            self._field = self._begun()
         with self._uses():
             asked = rounds_of(
                 self._definition,
@@ -238,9 +240,6 @@ class _Bench:
         except Refused as refused:
             return [CaseVerdict("build", refused.verdict, refused.reason)]
         with closing(session):
-            if task["timing"]:
-                # its imports go on while the solution is built and judged
-                self._begin_rivals(asked)
             try:
                 session.build(solution, count)
             except Refused as refused:
@@ -252,7 +251,7 @@ class _Bench:
                 judge = Judge(*judged_by, until_wrong=task["until_wrong"])
                 cases = judge.judge()
                 if cases and task["timing"] and worst(cases).verdict == PASSED:
-                    rivals = self._rivals()
+                    rivals = self._rivals(asked)
                     how = (session, asked, cases, passes, secret, rivals, notes)
                     cases = timed(*how)
             if task["memory"] and cases and worst(cases).verdict == PASSED:
@@ -327,19 +326,20 @@ class _Bench:
             return [CaseVerdict(name, refused.verdict, refused.reason)]
         return []
 
-    def _begin_rivals(self, asked: EvaluationRounds) -> None:
-        """Start the processes of rivals, which all solutions of the task have."""
-        if self._field is None:
-            layouts = [layout_of(one) for one in timed_rounds(asked).values()]
-            about = (self._root, self._file, self._task["device"], layouts)
-            reference = self._reference if self._task["runs_references"] else None
-            self._field = Field(*about, reference)
+    def _begun(self) -> Field:
+        """Return the processes of rivals, which all solutions of the task have.
 
-    def _rivals(self) -> Field:
+        Their imports go on while questions are drawn, and a solution is built and judged.
+        """
+        about = (self._root, self._file, self._task["device"])
+        return Field(*about, self._reference if self._task["runs_references"] else None)
+
+    def _rivals(self, asked: EvaluationRounds) -> Field:
         assert self._field is not None
         if not self._field.processes:
+            layouts = [layout_of(one) for one in timed_rounds(asked).values()]
             try:
-                self._field.begin()
+                self._field.begin(layouts)
             except NoRival as error:
                 raise CannotRun(f"no clock: {error}") from error
         return self._field

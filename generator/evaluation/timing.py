@@ -56,7 +56,7 @@ _SEEDS = 2**31
 
 
 class Field:
-    """The processes of rivals of one definition; started before anything is timed.
+    """The processes of rivals of one definition; they start while nothing is timed yet.
 
     Where a process does not come up, its kernels are no rivals. The one of the trusted
     rivals is needed: its empty calls are the zero of the clock.
@@ -67,24 +67,29 @@ class Field:
         root: Path,
         file: DatasetFile,
         device: str,
-        asked: Sequence[Layout],
         reference: ConfinedReference | None,
     ) -> None:
         self.device, self.reference = device, reference
-        self.room = arena_bytes(asked)
+        self.room = 0
         self.telemetry = Telemetry(device)
         self.processes: list[Rivals] = []
         self._starting = [
-            Rivals(root, file, device, names, self.room)
+            Rivals(root, file, device, names)
             for names in (TRUSTED, *((n,) for n in providers() if n not in TRUSTED))
         ]
+        if reference is not None:
+            reference.prepare()
 
-    def begin(self) -> None:
-        """Wait until all processes are there. Raises NoRival without the trusted one."""
+    def begin(self, asked: Sequence[Layout]) -> None:
+        """Wait until all processes are there, for calls of these layouts.
+
+        Raises NoRival without the trusted one.
+        """
+        self.room = arena_bytes(asked)
         starting, self._starting = self._starting, []
         for number, one in enumerate(starting):
             try:
-                one.begin()
+                one.begin(self.room)
             except NoRival:
                 one.close()
                 if number == 0:

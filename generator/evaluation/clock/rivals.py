@@ -44,7 +44,6 @@ class Rivals:
         file: DatasetFile,
         device: str,
         providers: Sequence[str],
-        arena_bytes: int,
     ) -> None:
         self._device = device
         self._channel, there = socket.socketpair()
@@ -61,7 +60,6 @@ class Rivals:
             )
         self._arena: SharedMemory | None = None
         self._links: list[CalleeLink] = []
-        self._memory = arena_bytes
         asked = {
             "root": str(root.absolute()),
             "file": asdict(file),
@@ -74,8 +72,8 @@ class Rivals:
         except OSError as error:
             raise NoRival(str(error)) from None
 
-    def begin(self) -> None:
-        """Wait until all is imported. Raises NoRival."""
+    def begin(self, arena_bytes: int) -> None:
+        """Wait until all is imported; of so many bytes is its memory. Raises NoRival."""
         self._channel.settimeout(_START_SECONDS)
         try:
             frame, _ = receive(self._channel)
@@ -85,7 +83,7 @@ class Rivals:
             raise NoRival(str(frame["failed"]))
         self.names = list(frame["kernels"])
         if self._device == "cuda":
-            self._arena = create("cuda", self._memory)
+            self._arena = create("cuda", arena_bytes)
 
     def link(self, calls: TimedCalls) -> CalleeLink:
         """Return a link for calls on a workload's memory."""
