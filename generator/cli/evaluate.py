@@ -157,21 +157,25 @@ def evaluate(
         raise click.UsageError(f"--require {lacking[0]} goes with --device cuda.")
     choice.find()
     require_modules("An evaluation needs", _NEEDED)
+    from generator.execution.gpus import visible_gpus
+
+    gpus: tuple[str, ...] = ()
+    if device == "cuda" and executor == "local":
+        gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
+        jobs = min(jobs, len(gpus) or 1)
+    # before torch is imported here: so it is in both processes at a time
+    share = 1.0 if device == "cuda" else 0.0
+    runs = options.make_executor(executor, jobs, gpus=share, begins=True)
     from generator import api
     from generator.evaluation.environment import environment, now
     from generator.evaluation.evaluate import EvaluationRequest
     from generator.evaluation.failures import without_details
     from generator.evaluation.report import evaluation_report
     from generator.evaluation.traces import after_earlier_traces, trace_files
-    from generator.execution.gpus import visible_gpus
 
     api.require_sandbox(device)
     dataset = choice.opened()
     chosen = api.read_solutions(dataset, solutions, authors)
-    gpus: tuple[str, ...] = ()
-    if device == "cuda" and executor == "local":
-        gpus = _ON_A_GPU * tuple(gpu.name for gpu in visible_gpus().found)
-        jobs = min(jobs, len(gpus) or 1)
     asks = EvaluationRequest(
         device, workloads, fuzz, timing, timeout, seed, gpus, budget=budget
     )
@@ -185,7 +189,6 @@ def evaluate(
     asks = replace(asks, memory_bytes=memory_limit and memory_limit << 20)
     if output is not None:
         check_writable(output)
-    runs = options.make_executor(executor, jobs, gpus=1.0 if device == "cuda" else 0.0)
     with progress(f"Evaluating {plural(len(chosen), 'solution')}"):
         by_place = {}
         for place, one in api.Evaluator(jobs, runs).verdicts(dataset, chosen, asks):

@@ -321,17 +321,28 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def make_executor(
-    name: str, jobs: int, *, imports: str = "", gpus: float = 0.0
+    name: str,
+    jobs: int,
+    *,
+    imports: str = "",
+    gpus: float = 0.0,
+    begins: bool = False,
 ) -> LocalExecutor | RayExecutor:
     """Return an executor that runs up to `jobs` tasks at a time.
 
     `imports` names the folder of tasks that import modules from it; on a cluster each
-    task has `gpus` GPUs. Raises Failure where a cluster can't be used.
+    task has `gpus` GPUs. One of this machine that `begins` imports torch from now on. Raises
+    Failure where a cluster can't be used.
     """
     if name == "local":
         from generator.execution.local import LocalExecutor
 
-        return LocalExecutor(jobs, imports=imports)
+        local = LocalExecutor(jobs, imports=imports)
+        if begins:
+            local.begin()
+            # where the command ends before it runs anything
+            click.get_current_context().call_on_close(local.close)
+        return local
     if name != "ray" and not name.startswith("ray://"):
         raise click.UsageError(
             f"--executor {quote(name)}: choose local, ray or ray://HOST:PORT."

@@ -52,6 +52,14 @@ class LocalExecutor:
         self._server: subprocess.Popen[bytes] | None = None
         self._is_cancelled = False
 
+    def begin(self) -> None:
+        """Start the server before there are tasks: it imports torch meanwhile.
+
+        One whose tasks import from a folder waits until that is known.
+        """
+        if not self._imports and self._server is None:
+            self._server = self._start("")
+
     def run(
         self,
         tasks: Sequence[Task],

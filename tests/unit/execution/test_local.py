@@ -20,7 +20,7 @@ from generator.execution import definition_task
 from generator.execution.cluster import NoCluster, RayExecutor
 from generator.execution.definition_task import DefinitionTask, OutcomeCache, run_task
 from generator.execution.local import LocalExecutor
-from generator.execution.outcome import Outcome
+from generator.execution.outcome import DONE, Outcome, Task
 from tests.builders import ROOT
 from tests.unit.execution.test_child import alive
 
@@ -213,6 +213,21 @@ def children() -> list[int]:
 def test_what_was_left_in_a_session_of_its_own_ends_with_the_task(tmp_path):
     results, _ = run(tmp_path, ["leaves something", "waits"])
     assert not alive(results[0].value["left"])
+
+
+def test_a_server_that_begins_early_is_that_of_the_run():
+    executor = LocalExecutor(1)
+    executor.begin()
+    (server,) = children()
+    work = "tests.unit.execution.mishaps:answer"
+    tasks = [Task(work, {"file": {"name": "is well"}})] * 2
+    outcomes = executor.run(tasks, {}, timeout=60.0)
+    _, first = next(outcomes)
+    assert first.status == DONE
+    assert executor._server is not None
+    assert executor._server.pid == server
+    outcomes.close()
+    assert not children()
 
 
 # starts an executor, prints the server's process id, and ends at a signal
