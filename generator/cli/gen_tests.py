@@ -86,6 +86,7 @@ def cli(
         options.drop("--check writes nothing", "--force")
     if listing:
         options.drop("--list renders nothing", "--check", "--force", "--strict")
+    seek_cycles_rarely()
     from generator import api
     from generator.problems import has_errors
     from generator.rules.unproven import unproven_line
@@ -150,7 +151,6 @@ def _list(dataset: Dataset, as_json: bool) -> int:
 
 def main() -> None:
     """Run the command and exit."""
-    seek_cycles_rarely()
     run_and_exit(cli, "gen-tests")
 
 

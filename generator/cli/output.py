@@ -223,12 +223,14 @@ def run_and_exit(command: click.Command, program: str) -> None:
 
 
 def seek_cycles_rarely() -> None:
-    """Let this process look for cycles of objects rarely, and not at its end.
+    """Look for cycles of objects rarely while a command runs, and not at the exit.
 
     For commands that read or make a whole dataset: JSON values, syntax trees and texts
     have no cycles, and to look for some takes up to a third of the time.
     """
+    usual = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
+    click.get_current_context().call_on_close(lambda: gc.set_threshold(*usual))
     atexit.register(gc.freeze)
 
 

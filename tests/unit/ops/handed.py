@@ -231,6 +231,7 @@ def recording(definition: Definition, inputs: Mapping[str, Any]) -> Iterator[Wat
         with watch:
             yield watch
     finally:
+        watch.release()
         sys.meta_path.remove(finder)
         for name in [n for n in sys.modules if n.split(".")[0] in PROVIDERS]:
             del sys.modules[name]

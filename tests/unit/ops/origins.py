@@ -183,6 +183,11 @@ class Watch(TorchDispatchMode):
                 self._set(tensor, self._made(name, given, args, tensor))
         return returned
 
+    def release(self) -> None:
+        """Let go of all tensors: answers that refer to this in a circle outlive the call."""
+        self._alive.clear()
+        self._origins.clear()
+
     def origin(self, tensor: torch.Tensor) -> str:
         """Return where a tensor's bits come from; Python's if no operation made it."""
         return self._origins.get(_key(tensor), PYTHON)
