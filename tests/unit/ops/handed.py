@@ -184,6 +184,7 @@ LAYOUTS: dict[str, Callable[..., Any]] = {
     "biased_topk_impl": _routing,
     "biased_grouped_topk_impl": _routing,
     "kimi_k2_biased_topk_impl": _routing,
+    "moe_fused_gate": _routing,
     "custom_routing_function": _routing,
     "moe_forward_native": _rows_of,
 }
