@@ -117,25 +117,40 @@ _LOOKED_UP = (
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code of shards, which runs anywhere; it masks tokens alone."""
+    """Return SGLang's kernel of shards, and its PyTorch code, which masks tokens alone.
+
+    Of Gemma's rows it has no kernel that multiplies.
+    """
     if "vocab_start" not in definition.interface.inputs:
         return ()
-    return (Backend("native", needs_cuda=False, rewrites=_LOOKED_UP),)
+    native = Backend("native", needs_cuda=False, rewrites=_LOOKED_UP)
+    if definition.constants.get("scaled"):
+        return (native,)
+    return (Backend("triton", needs=("triton",)), native)
 
 
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Mask tokens, look rows up and scale them as SGLang's layers and Gemma 2 do."""
-    from sglang.srt.layers.vocab_parallel_embedding import get_masked_input_and_mask
-
+    """Return the rows of a shard as SGLang's layer makes them before the all-reduce."""
     tokens, start = inputs["input_ids"], inputs["vocab_start"]
     weight = fresh(inputs["weight"], tokens.device)
     end = start + len(weight)
+    # no rows of padding, no words added behind the vocabulary
+    shard = (start, end, 0, end, end)
+    if backend == "triton":
+        from sglang.kernels.ops.embeddings.vocab_parallel_embedding import (
+            vocab_parallel_embedding,
+        )
+
+        rows: torch.Tensor = vocab_parallel_embedding(tokens, weight, *shard)
+        return rows
+    from sglang.srt.layers.vocab_parallel_embedding import get_masked_input_and_mask
+
     # the function is compiled for its speed, which would take a C++ compiler here
     with torch.compiler.set_stance("force_eager"):
-        rows, foreign = get_masked_input_and_mask(tokens, start, end, 0, end, end)
-    output = torch.nn.functional.embedding(rows.long(), weight)
+        places, foreign = get_masked_input_and_mask(tokens, *shard)
+    output = torch.nn.functional.embedding(places.long(), weight)
     if definition.constants.get("scaled"):
         root = definition.axes["hidden_size"] ** 0.5
         output = output * torch.tensor(root, dtype=output.dtype)
@@ -143,25 +158,30 @@ def sglang_ground_truth(
 
 
 def pytorch_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return the CUDA kernel of a whole vocabulary; Gemma's product is a second one."""
+    """Return the CUDA kernel of a whole vocabulary: of Gemma's rows, that of bags."""
     if "vocab_start" in definition.interface.inputs:
         return ()
     scaled = definition.constants.get("scaled")
-    return (Backend("embedding", rewrites=_SCALED if scaled else ""),)
-
-
-_SCALED = "outputs rewritten: rows are multiplied by Gemma's factor behind the kernel"
+    return (Backend("embedding_bag" if scaled else "embedding"),)
 
 
 def pytorch_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> torch.Tensor:
-    """Return the rows as models look them up, and multiply them as Gemma does."""
-    rows = torch.nn.functional.embedding(inputs["input_ids"], inputs["weight"])
-    if definition.constants.get("scaled"):
-        root = torch.tensor(definition.axes["hidden_size"] ** 0.5, device=rows.device)
-        rows = rows * root.to(rows.dtype)
-    return rows
+    """Return the rows as models look them up.
+
+    Gemma's come of bags of one token each, weighed by the factor, which is bfloat16: in
+    one kernel what models do in two.
+    """
+    tokens, weight = inputs["input_ids"], inputs["weight"]
+    if backend == "embedding":
+        return torch.nn.functional.embedding(tokens, weight)
+    root = definition.axes["hidden_size"] ** 0.5
+    factor = torch.tensor(root, dtype=weight.dtype, device=weight.device)
+    bags = tokens.unsqueeze(1)
+    return torch.nn.functional.embedding_bag(
+        bags, weight, mode="sum", per_sample_weights=factor.expand(bags.shape)
+    )
 
 
 OP = Op(

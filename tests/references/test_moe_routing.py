@@ -209,14 +209,62 @@ def _falling(
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
-    """Return SGLang's PyTorch code, which runs anywhere; none of it reads a table."""
-    if definition.name.startswith("hash_topk"):
+    """Return the Triton router, where engines call it, and PyTorch code for any machine.
+
+    Of groups they call FlashInfer's kernel, and Llama 4's sigmoids are PyTorch's. None
+    of it reads a table.
+    """
+    name = definition.name
+    if name.startswith("hash_topk"):
         return ()
-    return (Backend("native", needs_cuda=False),)
+    native = Backend("native", needs_cuda=False)
+    if name.startswith("topk_sigmoid") or definition.constants.get("n_group", 1) > 1:
+        return (native,)
+    return (Backend("triton", min_sm=80, needs=("triton",)), native)
 
 
 def sglang_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what the router of a backend gives, in falling order of the scores."""
+    run = {"triton": _triton_routing, "native": _native_routing}[backend]
+    return run(definition, inputs)
+
+
+def _triton_routing(
+    definition: Definition, inputs: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Call moe_fused_gate as SGLang's layers do; with a bias its order is left open."""
+    from sglang.kernels.ops.moe.moe_fused_gate import moe_fused_gate
+
+    logits, top_k = inputs["router_logits"], definition.axes["topk"]
+    function = definition.constants["scoring_func"]
+    if "bias" not in inputs:
+        weights, experts = moe_fused_gate(
+            logits, None, top_k, scoring_func=function, renormalize=True
+        )
+        return weights, experts
+    weights, experts = moe_fused_gate(
+        logits,
+        inputs["bias"],
+        top_k,
+        scoring_func=function,
+        renormalize=True,
+        routed_scaling_factor=inputs["routed_scaling_factor"],
+        apply_routed_scaling_factor_on_output=True,
+    )
+    return _falling(_scores(function, logits) + inputs["bias"], weights, experts)
+
+
+def _scores(function: str, logits: torch.Tensor) -> torch.Tensor:
+    """Return what the bias of a router is added to, by PyTorch."""
+    if function == "sigmoid":
+        return logits.sigmoid()
+    return torch.nn.functional.softplus(logits).sqrt()
+
+
+def _native_routing(
+    definition: Definition, inputs: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Call the native routing of the kind, in float32, and sort what it gave."""
     from sglang.srt.layers.moe import topk
@@ -243,12 +291,11 @@ def sglang_ground_truth(
             definition.constants["topk_group"],
             **scaling,
         )
-        scores = logits.sigmoid()
     else:
         weights, experts = topk.biased_topk_impl(
             logits, logits, bias, top_k, True, function, **scaling
         )
-        scores = torch.nn.functional.softplus(logits).sqrt()
+    scores = _scores(function, logits)
     return _falling(scores + bias, weights, experts.to(torch.int32))
 
 
