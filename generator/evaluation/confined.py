@@ -126,7 +126,7 @@ class Confinement:
         session = Session(asks, keeper, self._device, self._allowed, self._alive)
         # what was prepared may have ended since, its answers unread
         try:
-            ended = keeper.ending()
+            ended = keeper.ending(within=0.0)
         except Refused as refused:
             ended = refused.reason
         if ended:

@@ -12,6 +12,8 @@ from generator.evaluation.verdict import REWARD_HACK, RUNTIME_ERROR, Refused
 from generator.problems.messages import one_line
 
 _SECONDS = 60.0
+LEAVING_SECONDS = 1.0
+"""What a process that is about to end may take."""
 State = list[Any]
 
 
@@ -61,9 +63,9 @@ class Keeper:
             self._is_stopped = False
             self._send("go")
 
-    def ending(self) -> str:
-        """Return how the solution's process ended; empty while it lives."""
-        status = self._asked("end")["ended"]
+    def ending(self, *, within: float = LEAVING_SECONDS) -> str:
+        """Return how the solution's process ended; empty where it lives on for so long."""
+        status = self._asked("end", within=within)["ended"]
         if status is None:
             return ""
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
@@ -86,8 +88,8 @@ class Keeper:
         """End all processes of the namespace."""
         self._channel.close()
 
-    def _asked(self, what: str) -> Frame:
-        self._send(what)
+    def _asked(self, what: str, **how: Any) -> Frame:
+        self._send(what, **how)
         try:
             frame = received(self._channel, _SECONDS)[0]
             if "failed" not in frame:
@@ -97,8 +99,8 @@ class Keeper:
         except (OSError, EOFError, Garbled):
             raise Refused(RUNTIME_ERROR, self._why_lost()) from None
 
-    def _send(self, what: str) -> None:
+    def _send(self, what: str, **how: Any) -> None:
         try:
-            send(self._channel, {"do": what})
+            send(self._channel, {"do": what, **how})
         except OSError:
             raise Refused(RUNTIME_ERROR, self._why_lost()) from None

@@ -26,7 +26,6 @@ from typing import Any
 _STOPPED = (b"T", b"t", b"Z", b"X")
 # a process that waits for a child of vfork stops only when that goes on: tried again
 _TRIES, _TRY_SECONDS = 10, 0.2
-_LEAVING_SECONDS = 1.0
 
 Thread = tuple[str, str, str, str]
 """The pid, name and state of a thread, and how often it ran."""
@@ -149,7 +148,7 @@ class _Keeper:
             elif frame["do"] == "peak":
                 answer = {"peak": self._peak()}
             else:
-                answer = {"ended": self._ended()}
+                answer = {"ended": self._ended(frame["within"])}
             self._frames.send(self._channel, answer)
 
     def _stop(self) -> tuple[list[str], list[Thread]]:
@@ -226,12 +225,13 @@ class _Keeper:
                     most["peak"] += peak
         return most
 
-    def _ended(self) -> int | None:
-        """Return how the solution's process ended, None where it lives on."""
-        until = time.monotonic() + _LEAVING_SECONDS
+    def _ended(self, within: float) -> int | None:
+        """Return how the solution's process ended, None where it lives on for so long."""
+        until = time.monotonic() + within
+        self._reap()
         while self._status is None and time.monotonic() < until:
-            self._reap()
             time.sleep(0.001)
+            self._reap()
         if self._status is None:
             return None
         return os.waitstatus_to_exitcode(self._status)

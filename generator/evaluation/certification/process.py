@@ -12,13 +12,12 @@ from typing import Any
 
 import generator
 from generator.evaluation.channel import pair
-from generator.evaluation.keeper import Keeper
+from generator.evaluation.keeper import LEAVING_SECONDS, Keeper
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.worker import resident_in
 from generator.execution.processes import safe_environment, start_python
 
 _MODULE = "generator.evaluation.certification.kernel"
-_LEAVING_SECONDS = 1.0
 
 
 class OwnKeeper(Keeper):
@@ -43,10 +42,10 @@ class OwnKeeper(Keeper):
             self._is_stopped = False
             self._process.send_signal(signal.SIGCONT)
 
-    def ending(self) -> str:
-        """Return how it ended; empty while it lives."""
+    def ending(self, *, within: float = LEAVING_SECONDS) -> str:
+        """Return how it ended; empty where it lives on for so long."""
         with suppress(subprocess.TimeoutExpired):
-            return f"its process ended with {self._process.wait(_LEAVING_SECONDS)}"
+            return f"its process ended with {self._process.wait(within)}"
         return ""
 
     def used(self) -> dict[str, int]:

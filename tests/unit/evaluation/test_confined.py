@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 
 from generator.evaluation.confined import Confinement
@@ -29,3 +30,15 @@ def test_a_session_that_was_prepared_is_the_next_one_and_no_other() -> None:
         with closing(confinement.open()) as session:
             assert session.keeper is begun[0]
             assert confinement._begun is None
+
+
+def test_a_session_that_waits_is_there_at_once() -> None:
+    with closing(Confinement("cpu", Allowed())) as confinement:
+        waited = []
+        for _ in range(4):
+            confinement.prepare()
+            time.sleep(0.5)
+            begun = time.monotonic()
+            confinement.open().close()
+            waited.append(time.monotonic() - begun)
+        assert min(waited) < 0.9
