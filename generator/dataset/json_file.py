@@ -142,7 +142,7 @@ class _Odd:
     """Stand for a bad number or an object with a key twice until its place is known."""
 
     rule: Rule
-    found: Any
+    content: Any
 
 
 def parse(

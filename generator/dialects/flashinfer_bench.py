@@ -28,10 +28,10 @@ def read(source: Path) -> Iterator[Import]:
                 workloads.setdefault(str(line.get("definition")), []).append(line)
     solutions: dict[str, list[Any]] = {}
     for name in walk_files(source, "solutions", ".json"):
-        found = read_json(source, name)
-        if found.ok and isinstance(found.value, dict):
-            solutions.setdefault(str(found.value.get("definition")), []).append(
-                found.value
+        read = read_json(source, name)
+        if read.ok and isinstance(read.value, dict):
+            solutions.setdefault(str(read.value.get("definition")), []).append(
+                read.value
             )
     for name in walk_files(source, "definitions", ".json"):
         changes = Changes()
@@ -48,10 +48,10 @@ def _definition(
     workloads: Mapping[str, list[Any]],
     solutions: Mapping[str, list[Any]],
 ) -> Import:
-    found = read_json(source, name)
-    if not found.ok or found.problems:
-        raise ImportRefused(found.problems[0].message)
-    value = _known(found.value, load_schema("definition"), "", changes)
+    read = read_json(source, name)
+    if not read.ok or read.problems:
+        raise ImportRefused(read.problems[0].message)
+    value = _known(read.value, load_schema("definition"), "", changes)
     if isinstance(value, dict):
         for axis, fields in (value.get("axes") or {}).items():
             if isinstance(fields, dict) and "type" not in fields:

@@ -59,21 +59,21 @@ def with_helpers(
     """
     modules = [] if module is None else [module, *_beside(module)]
     while missing := undefined_names(source):
-        found: dict[str, tuple[Path, str]] = {}
+        definitions: dict[str, tuple[Path, str]] = {}
         for name in missing:
             for place in modules:
                 definition = _definition_of(place, name)
                 if definition is not None:
-                    found[name] = definition
+                    definitions[name] = definition
                     break
-        if not found:
+        if not definitions:
             break
-        for place in dict.fromkeys(place for place, _ in found.values()):
+        for place in dict.fromkeys(place for place, _ in definitions.values()):
             if changes is not None:
-                names = ", ".join(n for n, (p, _) in found.items() if p == place)
+                names = ", ".join(n for n, (p, _) in definitions.items() if p == place)
                 changes.add(f"inlined {names} from {_owner(place)}{place.name}")
             modules += [place] if place not in modules else []
-        source = _after_imports(source, [text for _, text in found.values()])
+        source = _after_imports(source, [text for _, text in definitions.values()])
     if missing and changes is not None:
         raise ImportRefused(
             f"its reference reads {', '.join(missing)}, which nothing defines"
@@ -119,8 +119,8 @@ def _is_function(text: str) -> bool:
 def _reads_at_once(text: str) -> set[str]:
     """Return the names that an assignment reads where it stands."""
     nodes = [n for n in parse_module(text).body if isinstance(n, ast.Assign)]
-    found = [n for node in nodes for n in ast.walk(node.value)]
-    return {n.id for n in found if isinstance(n, ast.Name)}
+    inner = [n for node in nodes for n in ast.walk(node.value)]
+    return {n.id for n in inner if isinstance(n, ast.Name)}
 
 
 def _definition_of(module: Path, name: str) -> tuple[Path, str] | None:
@@ -172,9 +172,9 @@ def parameters(function: Function) -> dict[str, bool]:
     arguments = function.args
     positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     required = len(positional) - len(arguments.defaults)
-    found = {name: index >= required for index, name in enumerate(positional)}
+    defaults = {name: index >= required for index, name in enumerate(positional)}
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return {**found, **{a.arg: default is not None for a, default in pairs}}
+    return {**defaults, **{a.arg: default is not None for a, default in pairs}}
 
 
 def default_of(function: Function, name: str) -> Any:

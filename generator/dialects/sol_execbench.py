@@ -52,10 +52,10 @@ def read(source: Path) -> Iterator[Import]:
 
 
 def _json(folder: Path, name: str) -> Any:
-    found = read_json(folder, name)
-    if not found.ok or found.problems:
-        raise ImportRefused(f"{name}: {found.problems[0].message}")
-    return found.value
+    read = read_json(folder, name)
+    if not read.ok or read.problems:
+        raise ImportRefused(f"{name}: {read.problems[0].message}")
+    return read.value
 
 
 def _problem(source: str, folder: Path, changes: Changes) -> Import:
@@ -167,7 +167,7 @@ def _tensors(
     given: Any, axes: dict[str, Any], kept: dict[str, Any], changes: Changes
 ) -> dict[str, Any]:
     dtypes = load_schema("definition")["$defs"]["tensor"]["properties"]["dtype"]["enum"]
-    found = {}
+    tensors = {}
     for name, spec in given.items():
         dtype = {"float4_e2m1fn_x2": "float4_e2m1"}.get(
             spec.get("dtype"), spec.get("dtype")
@@ -186,10 +186,10 @@ def _tensors(
                     changes.add(
                         f"the literal size {dim} of {name} is the axis dim_{dim}"
                     )
-        found[name] = {"shape": shape, "dtype": dtype}
+        tensors[name] = {"shape": shape, "dtype": dtype}
         if spec.get("description"):
-            found[name]["description"] = spec["description"]
-    return found
+            tensors[name]["description"] = spec["description"]
+    return tensors
 
 
 def _reference(source: str, inputs: list[str], changes: Changes) -> str:

@@ -40,11 +40,11 @@ def read_source(dialect: str, source: Path) -> Iterator[Import]:
         readers[dialect] = getattr(module, "read", None)
         if not callable(readers[dialect]):
             raise Unreadable(f"{module.__name__} can't read: it has no read().")
-    found = False
+    has_any = False
     for imported in readers[dialect](source):
-        found = True
+        has_any = True
         yield imported
-    if not found:
+    if not has_any:
         raise Unreadable(f"There is nothing of the dialect {dialect} in {source}.")
 
 

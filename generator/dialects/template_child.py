@@ -55,7 +55,7 @@ def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     apis, silent = _functions()
     asked = set(request["op_types"])
     base = importlib.import_module("flashinfer.trace.template").TraceTemplate
-    found: dict[int, tuple[str, Any]] = {}
+    named: dict[int, tuple[str, Any]] = {}
     for info in pkgutil.iter_modules(templates.__path__):
         name = f"{_TEMPLATES}.{info.name}"
         try:
@@ -65,9 +65,9 @@ def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         for attribute, template in vars(module).items():
             if isinstance(template, base):
-                found.setdefault(id(template), (f"{info.name}.{attribute}", template))
-    usual = _usual_sizes(template for _, template in found.values())
-    for key, (where, template) in found.items():
+                named.setdefault(id(template), (f"{info.name}.{attribute}", template))
+    usual = _usual_sizes(template for _, template in named.values())
+    for key, (where, template) in named.items():
         if not asked or template.op_type in asked:
             given = {
                 axis.rpartition(":")[2]: size
@@ -94,14 +94,14 @@ def _functions() -> tuple[dict[int, list[str]], set[int]]:
 
     The second are the templates of functions that are annotated to return nothing.
     """
-    found: dict[int, list[str]] = {}
+    names_of: dict[int, list[str]] = {}
     silent = set()
     for function, template in registered()[0]:
         name = f"{function.__module__}.{function.__qualname__}"
-        found.setdefault(id(template), []).append(name)
+        names_of.setdefault(id(template), []).append(name)
         if inspect.signature(function).return_annotation in (None, "None"):
             silent.add(id(template))
-    return {key: list(dict.fromkeys(names)) for key, names in found.items()}, silent
+    return {key: list(dict.fromkeys(names)) for key, names in names_of.items()}, silent
 
 
 def _described(

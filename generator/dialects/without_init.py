@@ -30,7 +30,7 @@ def stated(template: Any) -> dict[str, str]:
 
     One that states two, "X // 2 or X", states none.
     """
-    found = {}
+    constants = {}
     for name, axis in template.axes.items():
         text = getattr(axis, "description", None) or ""
         ceiling, product = _CEILING.search(text), _PRODUCT.search(text)
@@ -42,14 +42,14 @@ def stated(template: Any) -> dict[str, str]:
             operator = operator.replace("//", "/").replace("/", "//")
             expression, operands = f"{left} {operator} {right}", [left, right]
         elif hasattr(axis, "abbrev") and (number := _NUMBER.search(text)):
-            found[name] = number[1]
+            constants[name] = number[1]
             continue
         else:
             continue
         axes = [o for o in operands if not o.isdigit()]
         if axes and {*axes} <= {*template.axes} - {name} and " or " not in text:
-            found[name] = expression
-    return found
+            constants[name] = expression
+    return constants
 
 
 def sizes_of(

@@ -26,24 +26,24 @@ def write(imports: Iterable[Import], output: Path) -> Iterator[Import]:
     and the last of its changes say what else was not written. Raises OSError where writing
     fails.
     """
-    for found in imports:
-        yield _written(found, output)
+    for imported in imports:
+        yield _written(imported, output)
 
 
-def _written(found: Import, output: Path) -> Import:
-    if found.value is None:
-        return found
-    name, op_type = found.value["name"], found.value["op_type"]
+def _written(imported: Import, output: Path) -> Import:
+    if imported.value is None:
+        return imported
+    name, op_type = imported.value["name"], imported.value["op_type"]
     path = f"definitions/{op_type}/{name}.json"
-    texts = {path: _pretty(found.value)}
-    if found.custom:
-        texts[f"{CUSTOM_INPUTS}/{op_type}/{name}.py"] = found.custom
-    for kind, lines in (("workloads", found.workloads), ("traces", found.traces)):
+    texts = {path: _pretty(imported.value)}
+    if imported.custom:
+        texts[f"{CUSTOM_INPUTS}/{op_type}/{name}.py"] = imported.custom
+    for kind, lines in (("workloads", imported.workloads), ("traces", imported.traces)):
         if lines:
             content = "".join(f"{json.dumps(line)}\n" for line in lines)
             texts[f"{kind}/{op_type}/{name}.jsonl"] = content
     lacking = []
-    for solution in found.solutions:
+    for solution in imported.solutions:
         author, title = solution["author"], solution["name"]
         if all(map(_is_part, (author, title))):
             folder = f"solutions/{author}/{op_type}/{name}"
@@ -56,15 +56,15 @@ def _written(found: Import, output: Path) -> Import:
     others = [f for f, data in files.items() if _is_other(output, f, data)]
     if path in others:
         reason = f"{output / path} has another content: it is not overwritten"
-        return replace(found, value=None, reason=reason)
+        return replace(imported, value=None, reason=reason)
     for file, data in files.items():
         if file in others:
             lacking.append(f"{quote(file, 200)} has another content: not overwritten")
         else:
             write_below(output, file, data)
-    if found.folder is not None:
-        lacking += copy_blobs(found.folder, found.workloads, output)
-    return replace(found, changes=[*found.changes, *lacking])
+    if imported.folder is not None:
+        lacking += copy_blobs(imported.folder, imported.workloads, output)
+    return replace(imported, changes=[*imported.changes, *lacking])
 
 
 def _pretty(value: Mapping[str, Any]) -> str:

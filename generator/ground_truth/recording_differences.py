@@ -210,11 +210,11 @@ def compare(before: Side, after: Side) -> RecordingDifferences:
         for a, b in pairs:
             if a == b and first[a] is second[b]:
                 continue
-            for found in _differences(definition, first[a], a, second[b], b):
-                if isinstance(found, str):
-                    remarks.append(found)
+            for difference in _differences(definition, first[a], a, second[b], b):
+                if isinstance(difference, str):
+                    remarks.append(difference)
                 else:
-                    drifts.append(found)
+                    drifts.append(difference)
     for definition in sorted(set(before) ^ set(after)):
         remarks.append(f"{definition} is in one of the two alone")
     return RecordingDifferences(tuple(drifts), definitions, tuple(remarks))

@@ -147,12 +147,12 @@ class Client:
         """Return the entries of a folder; none where there is no such folder."""
         options = {"recursive": deep, "revision": revision}
         try:
-            found = self.ask("list_repo_tree", folder, about=revision, **options)
+            listed = self.ask("list_repo_tree", folder, about=revision, **options)
         except HubFailure as failure:
             if failure.status != 404:
                 raise
-            found = []
-        return list(found)
+            listed = []
+        return list(listed)
 
     def pull_request(self, number: int) -> Any:
         """Return a pull request with what was said in it: a `DiscussionWithDetails`.

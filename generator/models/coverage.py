@@ -81,7 +81,7 @@ def coverage(
     config: Config,
     deployment: Deployment,
     root: Path,
-    found: Discovered,
+    discovered: Discovered,
     agreed: Mapping[str, Iterable[str]],
 ) -> list[ModuleCoverage]:
     """Return one entry for each module of a model; several may need one definition.
@@ -89,7 +89,7 @@ def coverage(
     `agreed` maps a definition to the sources that it agreed with. Raises Failure as the
     figures of a config do.
     """
-    files = {file.name: file for file in found.files}
+    files = {file.name: file for file in discovered.files}
     dtype = model_dtype(config)
     covered = []
     for need in needs(config, deployment):

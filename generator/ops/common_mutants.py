@@ -28,24 +28,24 @@ _LONG_FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of each output tensor, and the one with stale outputs."""
-    found = [DomainMutant("outputs stale from the last call", _stale)]
+    defects = [DomainMutant("outputs stale from the last call", _stale)]
     for place, (name, spec) in enumerate(definition.interface.output_specs.items()):
         if spec.shape is None:
             continue
-        found.append(_on_one(definition, place, f"{name} zero", torch.zeros_like))
+        defects.append(_on_one(definition, place, f"{name} zero", torch.zeros_like))
         if spec.dtype != "bool":
-            found.append(_on_one(definition, place, f"{name} negated", _negated))
+            defects.append(_on_one(definition, place, f"{name} negated", _negated))
         # in shorter floats 1 % is within one rounding
         if spec.dtype in _LONG_FLOATS:
-            found.append(
+            defects.append(
                 _on_one(definition, place, f"{name} 1 % too large", _one_percent_more)
             )
         for axis, (axis_name, many) in enumerate(_axes(definition, spec)):
             if many:
-                found += _along(definition, place, name, axis, axis_name)
+                defects += _along(definition, place, name, axis, axis_name)
     if len(definition.interface.outputs) > 1:
-        found.append(on_outputs(definition, "outputs swapped", lambda o, _: o[::-1]))
-    return tuple(found)
+        defects.append(on_outputs(definition, "outputs swapped", lambda o, _: o[::-1]))
+    return tuple(defects)
 
 
 def rounded_inputs(

@@ -16,15 +16,15 @@ def domain_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     What could not differ is left out: a head mapping of one KV head, a last page of one
     token. An op_type or interface without a family has the defects of any outputs.
     """
-    found = [
+    defects = [
         *common_mutants.mutants(definition),
         *rounded_factors(definition),
         *code_mutants(definition),
     ]
     for group in _groups(definition.op_type):
         if group.has(definition):
-            found += group.mutants(definition)
-    return tuple(found)
+            defects += group.mutants(definition)
+    return tuple(defects)
 
 
 def _groups(op_type: str) -> tuple[MutantGroup, ...]:

@@ -143,12 +143,12 @@ def taken(tensor: torch.Tensor, axis: int, order: torch.Tensor) -> torch.Tensor:
 
 def zeroed(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
     """Return a copy with one slice along an axis set to zero; any dtype."""
-    found = tensor.clone()
-    if found.shape[axis]:
+    spoilt = tensor.clone()
+    if spoilt.shape[axis]:
         # zero_() does not take float8, whose 0 has all bits 0
-        part = found.select(axis, index)
+        part = spoilt.select(axis, index)
         (part.view(torch.uint8) if part.dtype.itemsize == 1 else part).zero_()
-    return found
+    return spoilt
 
 
 def truncated(x: torch.Tensor) -> torch.Tensor:

@@ -232,11 +232,11 @@ def _policies(tree: ast.Module, value: ast.expr | None) -> dict[str, tuple[str, 
     assigned = _places(tree)
     if isinstance(value, ast.Name):
         value = getattr(assigned.get(value.id), "value", value)
-    found = {}
+    places = {}
     for key, policy in zip(
         getattr(value, "keys", ()), getattr(value, "values", ()), strict=True
     ):
         name = getattr(getattr(policy, "func", None), "id", "")
         module = getattr(assigned.get(name), "module", None)
-        found[str(getattr(key, "value", ""))] = (name, module or "this file")
-    return found
+        places[str(getattr(key, "value", ""))] = (name, module or "this file")
+    return places

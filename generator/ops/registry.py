@@ -31,17 +31,17 @@ def op_packages() -> Mapping[str, str]:
     Raises BadOpType where two packages claim one op_type.
     """
     folder = Path(__file__).with_name("op_types")
-    found = {
+    packages = {
         path.parent.name: f"{_OWN}.{path.parent.name}"
         for path in folder.glob("*/__init__.py")
     }
     for name, package in plugins(OP_TYPES).items():
-        if found.setdefault(name, package) != package:
+        if packages.setdefault(name, package) != package:
             raise BadOpType(
-                f"The op_type {name!r} is claimed by {found[name]} and, as "
+                f"The op_type {name!r} is claimed by {packages[name]} and, as "
                 f"an entry point of {OP_TYPES}, by {package}."
             )
-    return MappingProxyType(dict(sorted(found.items())))
+    return MappingProxyType(dict(sorted(packages.items())))
 
 
 @cache
@@ -73,10 +73,10 @@ def op_folder(op_type: str) -> Path:
     package = op_packages()[op_type]
     if package.startswith(f"{_OWN}."):
         return Path(__file__).with_name("op_types") / op_type
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    module = importlib.util.find_spec(package)
+    if module is None or module.origin is None:
         raise BadOpType(f"The op_type {op_type!r}: there is no package {package}.")
-    return Path(found.origin).parent
+    return Path(module.origin).parent
 
 
 def other_files() -> tuple[Path, ...]:
@@ -85,9 +85,9 @@ def other_files() -> tuple[Path, ...]:
     What is kept between runs depends on them as it does on the code of this package.
     """
     others = [o for o, p in op_packages().items() if not p.startswith(f"{_OWN}.")]
-    found = [path for op_type in others for path in op_folder(op_type).rglob("*")]
+    paths = [path for op_type in others for path in op_folder(op_type).rglob("*")]
     return tuple(
-        sorted(path for path in found if path.suffix in (".py", ".json", ".jinja"))
+        sorted(path for path in paths if path.suffix in (".py", ".json", ".jinja"))
     )
 
 

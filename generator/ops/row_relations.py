@@ -85,13 +85,13 @@ def in_two_parts(
 def taken(interface: Interface, values: Inputs, axis: str, order: Order) -> Inputs:
     """Return inputs or outputs with every tensor indexed along the named axis."""
     specs = {**interface.input_specs, **interface.output_specs}
-    found = dict(values)
+    reordered_values = dict(values)
     for name, value in values.items():
         shape = specs[name].shape or ()
         if isinstance(value, torch.Tensor) and axis in shape:
             dim = shape.index(axis)
-            found[name] = select(value, dim, order(value.shape[dim]))
-    return found
+            reordered_values[name] = select(value, dim, order(value.shape[dim]))
+    return reordered_values
 
 
 def select(value: torch.Tensor, dim: int, places: torch.Tensor) -> torch.Tensor:
@@ -109,10 +109,10 @@ def select(value: torch.Tensor, dim: int, places: torch.Tensor) -> torch.Tensor:
 def joined(interface: Interface, parts: Sequence[Outputs], axis: str) -> Outputs:
     """Concatenate the outputs of parts along the named axis; drop those without it."""
     specs = {**interface.input_specs, **interface.output_specs}
-    found: Outputs = {}
+    joined: Outputs = {}
     for name in parts[0]:
         shape = specs[name].shape or ()
         if axis in shape:
             values = [part[name] for part in parts]
-            found[name] = torch.cat(values, dim=shape.index(axis))
-    return found
+            joined[name] = torch.cat(values, dim=shape.index(axis))
+    return joined

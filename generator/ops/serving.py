@@ -53,15 +53,15 @@ def spec_of(definition: LoadedDefinition) -> OpSpec | None:
 @cache
 def _served(op_type: str) -> tuple[_Served, ...]:
     family = optional_op_module(op_type, "family")
-    found: dict[_Served, None] = {}
+    interfaces: dict[_Served, None] = {}
     for spec in family.specs() if family is not None else ():
         tensors = (*spec.inputs.values(), *spec.outputs.values())
         axes = {axis for tensor in tensors for axis in tensor.shape or ()}
         constant = (axis for axis in axes if spec.axes[axis].value is not None)
         inputs = tuple((name, tensor.shape) for name, tensor in spec.inputs.items())
         outputs = tuple((name, tensor.shape) for name, tensor in spec.outputs.items())
-        found[_Served(inputs, outputs, frozenset(constant))] = None
-    return tuple(found)
+        interfaces[_Served(inputs, outputs, frozenset(constant))] = None
+    return tuple(interfaces)
 
 
 _Shapes = tuple[frozenset[tuple[str, _Shape]], ...]

@@ -65,12 +65,12 @@ class OpSpec:
 
     def stated(self, name: str) -> dict[str, Any]:
         """Return constant → value for the words of a definition's name that state one."""
-        found: dict[str, Any] = {}
+        stated: dict[str, Any] = {}
         for word in name.split("_"):
             if word in self.name_words:
                 constant, value = self.name_words[word]
-                found.setdefault(constant, value)
-        return found
+                stated.setdefault(constant, value)
+        return stated
 
     def domain_of(self, name: str, tensor: str, dtype: str) -> str | None:
         """Return the domain of an input of a definition, None where it has none."""
@@ -81,10 +81,10 @@ class OpSpec:
 
     def kernel_of(self, name: str) -> str | None:
         """Return FlashInfer's function for a definition's name, None where none is."""
-        found = (
+        fitting = (
             f for beginning, f in self.kernels.items() if name.startswith(beginning)
         )
-        return next(found, None)
+        return next(fitting, None)
 
     def kernel_tags(self, name: str) -> tuple[str, ...]:
         """Return the tag of that function."""

@@ -60,10 +60,10 @@ class TopKSet:
             ("expected", expected, question.source),
         ):
             defect = _malformed(ids, actual, len(candidates))
-            found = [defect] if defect else list(_judged(ids, candidates, arithmetic))
-            findings += [f"{side}: {text}" for text in found[:_SHOWN]]
-            if len(found) > _SHOWN:
-                findings.append(f"{side}: and {len(found) - _SHOWN} findings more")
+            texts = [defect] if defect else list(_judged(ids, candidates, arithmetic))
+            findings += [f"{side}: {text}" for text in texts[:_SHOWN]]
+            if len(texts) > _SHOWN:
+                findings.append(f"{side}: and {len(texts) - _SHOWN} findings more")
         # a float64 oracle's dtype says nothing
         same = question.source == "oracle" or findings or actual.dtype == expected.dtype
         if not same:

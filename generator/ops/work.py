@@ -46,8 +46,8 @@ def work_of(
     package = op_packages().get(definition.op_type)
     if package is not None and importlib.util.find_spec(f"{package}.work"):
         module: Any = importlib.import_module(f"{package}.work")
-        found: Work = module.work(definition, lengths, inputs)
-        return found
+        least: Work = module.work(definition, lengths, inputs)
+        return least
     return Work(read_whole(inputs), written(definition, lengths, inputs))
 
 

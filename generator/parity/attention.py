@@ -42,7 +42,7 @@ def whole_attention(
         heads = (part.transpose(0, 1)[None] for part in (query, key, value))
         attended = site.subject.attend(module, *heads, None, scaling=module.scaling)[0]
         return [attended[0].flatten(1)]
-    found = call(
+    outputs = call(
         q=query,
         k=key,
         v=value,
@@ -50,7 +50,7 @@ def whole_attention(
         kv_indptr=torch.tensor([0, len(key)], dtype=torch.int32),
         sm_scale=module.scaling,
     )
-    return [found["output"].flatten(1)]
+    return [outputs["output"].flatten(1)]
 
 
 def biased_attention(
@@ -130,8 +130,8 @@ def _ragged(site: StageContext, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if call is None:
         return _own_attention(site, q, k, v)
     bounds = torch.tensor([0, len(q)], dtype=torch.int32)
-    found = call(q=q, k=k, v=v, qo_indptr=bounds, kv_indptr=bounds, **_scale(site))
-    return found["output"].flatten(1)
+    outputs = call(q=q, k=k, v=v, qo_indptr=bounds, kv_indptr=bounds, **_scale(site))
+    return outputs["output"].flatten(1)
 
 
 def _paged(
@@ -150,16 +150,16 @@ def _paged(
     cut = pages.prefixes if are_prefixes else pages.structure
     structure = cut(rows, site.chunk)
     cache = dict(zip(names[2:], (pages.keys, pages.values), strict=True))
-    found = site.calls[name](**queries, **cache, **structure, **_scale(site))
-    return found["output"].flatten(1)
+    outputs = site.calls[name](**queries, **cache, **structure, **_scale(site))
+    return outputs["output"].flatten(1)
 
 
 def _scale(site: StageContext) -> dict[str, Any]:
     """Return the inputs that attention takes from its module."""
-    found: dict[str, Any] = {"sm_scale": site.attention.scaling}
+    scales: dict[str, Any] = {"sm_scale": site.attention.scaling}
     if getattr(site.attention, "sinks", None) is not None:
-        found["sinks"] = site.attention.sinks
-    return found
+        scales["sinks"] = site.attention.sinks
+    return scales
 
 
 def _own_attention(site: StageContext, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -200,11 +200,11 @@ def _append(
         pages.keys[slots], pages.values[slots] = first, second
         return pages
     given = (first, second, pages.keys, pages.values)
-    found = call(
+    outputs = call(
         **dict(zip(names, given, strict=True)),
         **pages.structure(len(first)),
         positions=positions,
         batch_indices=torch.zeros_like(positions),
     )
-    pages.keys, pages.values = found.values()
+    pages.keys, pages.values = outputs.values()
     return pages

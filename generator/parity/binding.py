@@ -80,7 +80,7 @@ class Binder:
     def __init__(
         self,
         root: Path,
-        found: Discovered,
+        discovered: Discovered,
         config: Config,
         figures: Mapping[str, Any],
         *,
@@ -94,7 +94,7 @@ class Binder:
         # without quantisation: transformers' own weights are not quantised either
         kept = {k: v for k, v in config.figures.items() if k != "quantization_config"}
         self.config = config = replace(config, figures=kept)
-        self.files = {file.name: file for file in found.files}
+        self.files = {file.name: file for file in discovered.files}
         self.figures = figures
         sizes = ("hidden_size", "num_attention_heads")
         self.is_whole = all(figures.get(key) == config.get(key) for key in sizes)
@@ -116,7 +116,7 @@ class Binder:
         figures = {**self.config.figures, **family.published}
         if family.tower is not None:
             figures |= family.tower.published
-        found = {
+        bindings = {
             f"{kind}/{stage.name}": dict(
                 self._named(stage, figures)
                 if stage.needs.startswith("=")
@@ -126,7 +126,7 @@ class Binder:
             if stage.needs
         }
         sampling = {role: self._bound(of, 64) for role, of in _SAMPLING.items()}
-        return {**found, "/sampling": {r: b for r, b in sampling.items() if b}}
+        return {**bindings, "/sampling": {r: b for r, b in sampling.items() if b}}
 
     def _roles(self, kind: str, stage: Stage) -> Iterator[tuple[str, StageBinding]]:
         modules_of = dict(self._modules(kind, stage))

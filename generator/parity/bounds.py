@@ -120,7 +120,7 @@ def worst_row(actual: Tensor, expected: Tensor) -> tuple[int, float]:
 def worst_elements(actual: Tensor, expected: Tensor, most: int = 3) -> list[Any]:
     """Return the elements that differ most: row, column, actual, expected."""
     apart = (actual.double() - expected.double()).abs()
-    found = apart.flatten().topk(min(most, apart.numel())).indices.tolist()
+    places = apart.flatten().topk(min(most, apart.numel())).indices.tolist()
     columns = actual.shape[1]
     return [
         [
@@ -129,7 +129,7 @@ def worst_elements(actual: Tensor, expected: Tensor, most: int = 3) -> list[Any]
             float(actual.flatten()[i]),
             float(expected.flatten()[i]),
         ]
-        for i in found
+        for i in places
     ]
 
 

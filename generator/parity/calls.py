@@ -86,13 +86,13 @@ class StageCall:
 
     def _advice(self, given: Mapping[str, Any]) -> str:
         """Return what to do where inputs have other sizes than the definition."""
-        found = self.lengths(given)
-        apart = [axis for axis, size in self.axes.items() if found.get(axis) != size]
+        lengths = self.lengths(given)
+        apart = [axis for axis, size in self.axes.items() if lengths.get(axis) != size]
         if not apart:
             return ""
         axis = apart[0]
         return (
-            f" ({axis} is {found[axis]} in this model, {self.axes[axis]} in the "
+            f" ({axis} is {lengths[axis]} in this model, {self.axes[axis]} in the "
             "definition, whose sizes may be fixed: choose --geometry real.)"
         )
 
@@ -111,11 +111,11 @@ class StageCall:
 
     def lengths(self, given: Mapping[str, Any]) -> dict[str, int]:
         """Return the axes as the inputs have them: those of a tiny model are short."""
-        found = dict(self.axes)
+        lengths = dict(self.axes)
         for name, spec in self.interface.input_specs.items():
             if spec.shape is not None and given[name] is not None:
-                found |= dict(zip(spec.shape, given[name].shape, strict=True))
-        return found
+                lengths |= dict(zip(spec.shape, given[name].shape, strict=True))
+        return lengths
 
 
 class _Exact(StageCall):
@@ -278,10 +278,10 @@ class Sharded:
 
     def __call__(self, **offered: Any) -> dict[str, Tensor]:
         """Return the outputs of all shares as one."""
-        found = [self.call(**self._share(offered, at)) for at in range(self.shares)]
+        shares = [self.call(**self._share(offered, at)) for at in range(self.shares)]
         joined = {}
         for name, spec in self.call.interface.output_specs.items():
-            parts = [of[name] for of in found]
+            parts = [of[name] for of in shares]
             cut = [
                 at
                 for at, axis in enumerate(spec.shape or ())

@@ -96,11 +96,11 @@ class Capture:
 
     def gradients(self) -> Capture:
         """Return the gradients in the place of values; None where there is none."""
-        found = Capture(self.length, self.config, self._unpacked)
-        found.prefixes = self.prefixes
-        found.given = {path: _gradient(v) for path, v in self.given.items()}
-        found.returned = {path: _gradient(v) for path, v in self.returned.items()}
-        return found
+        gradients = Capture(self.length, self.config, self._unpacked)
+        gradients.prefixes = self.prefixes
+        gradients.given = {path: _gradient(v) for path, v in self.given.items()}
+        gradients.returned = {path: _gradient(v) for path, v in self.returned.items()}
+        return gradients
 
     def values(self, place: str, layer: int | None) -> list[Tensor]:
         """Return the matrices seen at a place of a recipe.
@@ -117,11 +117,11 @@ class Capture:
         if place == "attention<":
             return [self._rows(v) for v in self.returned[f"{place}@{layer}"]]
         if place.rstrip(_DIGITS) in FUNCTIONS.values():
-            found = self.returned[f"{place}@{layer}"]
-            if place == "convolution" and found is not None:
+            returned = self.returned[f"{place}@{layer}"]
+            if place == "convolution" and returned is not None:
                 # the only one that has channels before tokens
-                return [self._rows(found.transpose(1, 2))]
-            every = found if isinstance(found, (tuple, list)) else (found,)
+                return [self._rows(returned.transpose(1, 2))]
+            every = returned if isinstance(returned, (tuple, list)) else (returned,)
             every = every if place == "rope" else every[:1]
             return [self._rows(v) for v in every if v is not None]
         store = self.given if place.endswith("<") else self.returned
@@ -130,12 +130,12 @@ class Capture:
             path = f"{self.prefixes[layer]}.{path}".removesuffix("..")
         if path not in store:
             raise Failure(f"transformers has no module {path} that a recipe names.")
-        found = store[path]
-        whole = found if isinstance(found, (tuple, list)) else (found,)
+        returned = store[path]
+        whole = returned if isinstance(returned, (tuple, list)) else (returned,)
         if place.endswith("+"):
             return [choice(tuple(whole))]
         if place.endswith("*"):
-            return [found.reshape(-1, self.length, found.shape[-1]).sum(dim=0)]
+            return [returned.reshape(-1, self.length, returned.shape[-1]).sum(dim=0)]
         if at:
             return [self._rows(whole[int(at)])]
         every = [self._rows(v) for v in whole if isinstance(v, Tensor)]

@@ -89,17 +89,17 @@ class Chain:
         site = self.site(stage, layer, positions, decoding)
         read = [values[name] for name in stage.reads.split()]
         written = (self.kept(value) for value in KINDS[stage.kind](site, *read))
-        found = dict(zip(stage.writes.split(), written, strict=True))
+        outputs = dict(zip(stage.writes.split(), written, strict=True))
         if stage.kind == "routing" and layer is not None and layer in self._exact:
-            exact, chosen = self._exact[layer][positions], found[stage.writes]
+            exact, chosen = self._exact[layer][positions], outputs[stage.writes]
             self.flips += int(flipped(chosen, exact).sum())
-            found[stage.writes] = as_exact(chosen, exact)
+            outputs[stage.writes] = as_exact(chosen, exact)
         if self.written is not None:
-            for name, value in found.items():
+            for name, value in outputs.items():
                 if value.requires_grad:
                     value.retain_grad()
                     self.written[layer, stage.name, name] = value
-        return found
+        return outputs
 
     def has_bias(self, stage: Stage, layer: int | None) -> bool:
         """Return whether a stage is a product with a bias."""
@@ -212,5 +212,5 @@ class Chain:
 def truths(stage: Stage, layer: int | None, seen: Capture) -> dict[str, Tensor]:
     """Return what transformers computes of the values that a stage writes."""
     places = (stage.truth or stage.at).split()
-    found = [value for place in places for value in seen.values(place, layer)]
-    return dict(zip(stage.writes.split(), found, strict=False))
+    values = [value for place in places for value in seen.values(place, layer)]
+    return dict(zip(stage.writes.split(), values, strict=False))

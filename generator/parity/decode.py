@@ -23,9 +23,9 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
     In float32 the tokens are the greedy ones of this chain; in bfloat16 they are given.
     """
     sizes = run.chain.page_sizes()
-    found: Found = {"pages": [], "lengths": [], "page_sizes": sizes}
+    report: Found = {"pages": [], "lengths": [], "page_sizes": sizes}
     if not sizes:
-        return {**found, "passed": None, "tokens": []}
+        return {**report, "passed": None, "tokens": []}
     if sequence is not None:
         tokens = sequence
     elif run.is_exact:
@@ -58,20 +58,20 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
             entry["passed"] = entry["passed"] and entry["greedy"]
         else:
             entry |= ratio(logits, own, truth)
-        found["pages"].append(entry)
-    found["tokens"] = tokens.tolist()
+        report["pages"].append(entry)
+    report["tokens"] = tokens.tolist()
     # both sides may be as far from float32 as is allowed: by the triangle inequality
     # they are 4 times that apart
     bound = run.bound(len(run.own.layers), is_cached=True)
     if not run.is_exact:
-        bound = 4 * SHARED * found["pages"][0].get("own", math.inf)
+        bound = 4 * SHARED * report["pages"][0].get("own", math.inf)
     with run.chain.routed(run.truth.routed_logits(run.tokens)[1]):
-        found["lengths"] = [_length(run, length, bound) for length in run.lengths]
+        report["lengths"] = [_length(run, length, bound) for length in run.lengths]
     if run.is_exact:
-        found |= _sampled(run, sizes)
-    every = (*found.get("sampled", ()), *found["pages"], *found["lengths"])
-    found["passed"] = all(entry["passed"] is not False for entry in every)
-    return found
+        report |= _sampled(run, sizes)
+    every = (*report.get("sampled", ()), *report["pages"], *report["lengths"])
+    report["passed"] = all(entry["passed"] is not False for entry in every)
+    return report
 
 
 def _decoded(run: DtypeRun, tokens: Tensor, size: int) -> tuple[Tensor, Tensor]:

@@ -21,13 +21,15 @@ from generator.rules.basis import basis_in
 _PARTIAL = ("embed", "lm_head")
 
 
-def evidence(root: Path, found: Discovered, models: Iterable[ComparedModel]) -> Run:
+def evidence(
+    root: Path, discovered: Discovered, models: Iterable[ComparedModel]
+) -> Run:
     """Return what stages at real geometry say of the dataset's definitions.
 
     Only a definition at its own sizes counts, in both dtypes and every layer. Raises
     OSError where a definition can't be read.
     """
-    files = {file.name: file for file in found.files}
+    files = {file.name: file for file in discovered.files}
     of: dict[str, dict[str, SourceEvidence]] = {}
     for one in models:
         entries: dict[str, list[Mapping[str, Any]]] = {}

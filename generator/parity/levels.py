@@ -78,18 +78,18 @@ def stage(run: DtypeRun) -> list[Found]:
 
     Judging ends behind the first value of transformers that is not finite.
     """
-    found: list[Found] = []
+    entries: list[Found] = []
     handed: dict[str, Tensor] = {}
     if (tower := run.tower()) is not None:
         seen = tower.own.capture(run.tokens)
-        found += _stages(tower, seen, {}, *tower.chain.begins())
+        entries += _stages(tower, seen, {}, *tower.chain.begins())
         for one in tower.chain.family.final:
             handed |= truths(one, None, seen)
     at = torch.arange(len(run.tokens))
     seen = run.own.capture(run.tokens)
-    found += _stages(run, seen, handed, {"tokens": run.tokens}, at)
-    flag_odd(found)
-    return found
+    entries += _stages(run, seen, handed, {"tokens": run.tokens}, at)
+    flag_odd(entries)
+    return entries
 
 
 def _stages(
@@ -100,10 +100,10 @@ def _stages(
     at: Tensor,
 ) -> list[Found]:
     """Return an entry for each stage of the text, or of a tower."""
-    family, found = run.chain.family, list[Found]()
+    family, entries = run.chain.family, list[Found]()
     values = {**handed, **start}
     for one in (family.embed, *family.entry):
-        found.append(_stage(run, one, None, values, seen, at))
+        entries.append(_stage(run, one, None, values, seen, at))
         values |= truths(one, None, seen)
     behind: dict[str, Tensor] = {}
     for layer in range(len(run.own.layers)):
@@ -113,32 +113,32 @@ def _stages(
             values |= truths(one, layer, seen)
         for one in stages:
             entry = _stage(run, one, layer, values, seen, at)
-            found.append(entry)
+            entries.append(entry)
             if entry.get("not_finite"):
-                return found
-            found += _roles(run, one, layer, values, at)
+                return entries
+            entries += _roles(run, one, layer, values, at)
         behind[f"h{layer}"] = behind["h"] = seen.values(".", layer)[0]
         joining = {**handed, **behind}
         for one in family.joined(layer):
-            found.append(_stage(run, one, None, joining, seen, at))
+            entries.append(_stage(run, one, None, joining, seen, at))
             joining |= truths(one, None, seen)
     final, values = family.final, {**handed, **behind}
     if not run.own.is_tower:
         values["h"] = seen.values(final[0].at + "<", None)[0]
     for one in final:
-        found.append(_stage(run, one, None, values, seen, at))
+        entries.append(_stage(run, one, None, values, seen, at))
         values |= truths(one, None, seen)
-    return found
+    return entries
 
 
-def flag_odd(found: list[Found]) -> None:
+def flag_odd(entries: list[Found]) -> None:
     """Refuse a stage of one layer that is much worse than the same one of the others.
 
     The roundings are the same in each: an error of a tenth of the bound, and over ten
     times the others' largest, is none of them.
     """
     alike: dict[tuple[str, str], list[Found]] = {}
-    for entry in found:
+    for entry in entries:
         alike.setdefault((entry["stage"], entry["definition"]), []).append(entry)
     for of_one in alike.values():
         worst = max(of_one, key=lambda entry: order(entry["nmse"]))
@@ -252,25 +252,25 @@ def order(error: float) -> float:
 
 def layer(run: DtypeRun) -> list[Found]:
     """Compare each layer, its stages chained, on transformers' own input."""
-    found: list[Found] = []
+    entries: list[Found] = []
     handed: dict[str, Tensor] = {}
     if (tower := run.tower()) is not None:
         _, positions = tower.chain.begins()
-        found += [
+        entries += [
             {**entry, "layer": f"{entry['layer']} of the tower"}
             for entry in _layers(tower, positions, {})
         ]
         seen = tower.own.capture(run.tokens)
         for one in tower.chain.family.final:
             handed |= truths(one, None, seen)
-    return found + _layers(run, torch.arange(len(run.tokens)), handed)
+    return entries + _layers(run, torch.arange(len(run.tokens)), handed)
 
 
 def _layers(run: DtypeRun, positions: Tensor, handed: dict[str, Tensor]) -> list[Found]:
     """Return an entry for each layer of the text, or of a tower."""
     seen = run.own.capture(run.tokens)
     exact = seen if run.is_exact else run.truth.capture(run.tokens)
-    found = []
+    entries = []
     for index in range(len(run.own.layers)):
         h = _entering(index, seen)
         truth, routes = seen.values(".", index)[0], UNROUTED
@@ -284,8 +284,8 @@ def _layers(run: DtypeRun, positions: Tensor, handed: dict[str, Tensor]) -> list
         else:
             own, _ = _replayed(run.own, index, h, seen, routes)
             entry |= ratio(chained, own, truth)
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def _replayed(
@@ -312,26 +312,26 @@ def forward(run: DtypeRun) -> Found:
         logits, stream = run.chain.forward(run.tokens)
     expected = truth.logits
     theirs = own.logits
-    found: Found = {"growth": [], "top1": _top1(logits, theirs)}
+    report: Found = {"growth": [], "top1": _top1(logits, theirs)}
     for index, h in enumerate(stream):
         exact = truth.values(".", index)[0]
         step: Found = {"layer": index, "nmse": nmse(h, exact)}
         if not run.is_exact:
             step["own"] = nmse(own.values(".", index)[0], exact)
-        found["growth"].append(step)
+        report["growth"].append(step)
     if run.is_exact:
-        found |= judged(nmse(logits, expected), run.bound(len(stream)))
+        report |= judged(nmse(logits, expected), run.bound(len(stream)))
     else:
-        found |= ratio(logits, theirs, expected)
-    found["flags"] = list(
-        _flags(found["growth"], run.bound(0) if run.is_exact else 0.0)
+        report |= ratio(logits, theirs, expected)
+    report["flags"] = list(
+        _flags(report["growth"], run.bound(0) if run.is_exact else 0.0)
     )
     if routes and (why := too_many(run.chain.flips, run.own.flips)):
-        found["flags"].append(why)
-    found["flips"] = _flipped(logits, theirs, expected)
-    if found["flags"] or found["flips"]:
-        found["passed"] = False
-    return found
+        report["flags"].append(why)
+    report["flips"] = _flipped(logits, theirs, expected)
+    if report["flags"] or report["flips"]:
+        report["passed"] = False
+    return report
 
 
 def _top1(logits: Tensor, expected: Tensor) -> float:

@@ -87,7 +87,7 @@ def family_of(source: str) -> tuple[str, Config]:
 
 def compare(
     root: Path,
-    found: Discovered,
+    discovered: Discovered,
     sources: Sequence[str],
     question: ParityQuestion,
     folder: Path,
@@ -105,7 +105,9 @@ def compare(
         for name, config in models
         for geometry in geometries
     ]
-    requests = [ask_for(root, found, name, config, of) for config, of, name in asked]
+    requests = [
+        ask_for(root, discovered, name, config, of) for config, of, name in asked
+    ]
     answers = ask(requests, folder, limit_s)
     return [
         ComparedModel(
@@ -120,13 +122,17 @@ def compare(
 
 
 def ask_for(
-    root: Path, found: Discovered, name: str, config: Config, question: ParityQuestion
+    root: Path,
+    discovered: Discovered,
+    name: str,
+    config: Config,
+    question: ParityQuestion,
 ) -> dict[str, Any]:
     """Return the worker's request for a config of a family."""
     family = FAMILIES[name]
     is_given = question.weights is not None
     figures = figures_of(config, family, question.geometry, is_given=is_given)
-    binder = Binder(root, found, config, figures, is_mapped=not family.published)
+    binder = Binder(root, discovered, config, figures, is_mapped=not family.published)
     bound = binder.bind(family)
     if question.solution is not None:
         _require(question.solution, config.name, bound)

@@ -65,5 +65,5 @@ def ask(
 def _found(answer: Mapping[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
         raise Failure(answer["failed"])
-    found: dict[str, Any] = answer["found"]
-    return found
+    by_dtype: dict[str, Any] = answer["found"]
+    return by_dtype

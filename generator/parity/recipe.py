@@ -90,13 +90,13 @@ class Family:
 
 def stages(family: Family) -> list[tuple[str, Stage]]:
     """Return every stage with the type of its layer, empty where it is in all of them."""
-    found = [("", family.embed)]
-    found += [(kind, stage) for kind, mixer in family.mixers.items() for stage in mixer]
-    found += [("", stage) for feed in family.feeds.values() for stage in feed]
+    steps = [("", family.embed)]
+    steps += [(kind, stage) for kind, mixer in family.mixers.items() for stage in mixer]
+    steps += [("", stage) for feed in family.feeds.values() for stage in feed]
     joins = (stage for behind in family.joins for stage in behind)
     ends = (*family.entry, *joins, *family.final)
-    found += [("", stage) for stage in ends]
-    return found + (stages(family.tower) if family.tower else [])
+    steps += [("", stage) for stage in ends]
+    return steps + (stages(family.tower) if family.tower else [])
 
 
 def from_plain(value: Mapping[str, Any]) -> Family:

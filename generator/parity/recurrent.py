@@ -48,7 +48,7 @@ def _convolved(site: StageContext, module: Any, x: Tensor) -> Tensor:
     slot = torch.zeros(1, dtype=torch.int32)
     more = {} if module.bias is None else {"bias": module.bias}
     if not site.steps(x):
-        found = _call(site, "")(
+        outputs = _call(site, "")(
             x=x,
             conv_states=x.new_zeros(shape) if state is None else state,
             weight=weight,
@@ -57,17 +57,17 @@ def _convolved(site: StageContext, module: Any, x: Tensor) -> Tensor:
             has_initial_state=torch.tensor([state is not None]),
             **more,
         )
-        site.keep("conv", found["new_conv_states"])
-        output: Tensor = found["output"]
+        site.keep("conv", outputs["new_conv_states"])
+        output: Tensor = outputs["output"]
         return output
     state = x.new_zeros(shape) if state is None else state
     rows = []
     for row in torch.split(x, 1):
-        found = _call(site, "step")(
+        outputs = _call(site, "step")(
             x=row, conv_states=state, weight=weight, cache_indices=slot, **more
         )
-        state = found["new_conv_states"]
-        rows.append(found["output"])
+        state = outputs["new_conv_states"]
+        rows.append(outputs["output"])
     site.keep("conv", state)
     return torch.cat(rows)
 
@@ -102,15 +102,15 @@ def delta_rule(site: StageContext, convolved: Tensor, *gates: Tensor) -> list[Te
         state = torch.zeros(shape)
     if not site.steps(convolved):
         bounds = torch.tensor([0, rows])
-        found = _call(site, "")(**values, **fixed, state=state, cu_seqlens=bounds)
-        site.keep("delta", found["new_state"])
-        return [found["output"].flatten(1)]
+        stepped = _call(site, "")(**values, **fixed, state=state, cu_seqlens=bounds)
+        site.keep("delta", stepped["new_state"])
+        return [stepped["output"].flatten(1)]
     outputs = []
     for at in range(rows):
         row = {name: value[None, at : at + 1] for name, value in values.items()}
-        found = _call(site, "step")(**row, **fixed, state=state)
-        state = found["new_state"]
-        outputs.append(found["output"].reshape(1, -1))
+        stepped = _call(site, "step")(**row, **fixed, state=state)
+        state = stepped["new_state"]
+        outputs.append(stepped["output"].reshape(1, -1))
     site.keep("delta", state)
     return [torch.cat(outputs)]
 
@@ -130,15 +130,15 @@ def kimi_rule(
         state = torch.zeros(1, net.num_heads, net.head_dim, net.head_dim)
     if not site.steps(convolved):
         bounds = torch.tensor([0, len(convolved)], dtype=torch.int32)
-        found = _call(site, "")(**values, **fixed, state=state, cu_seqlens=bounds)
-        site.keep("delta", found["new_state"])
-        return [found["output"].flatten(1)]
+        stepped = _call(site, "")(**values, **fixed, state=state, cu_seqlens=bounds)
+        site.keep("delta", stepped["new_state"])
+        return [stepped["output"].flatten(1)]
     outputs = []
     for at in range(len(convolved)):
         row = {name: value[at : at + 1] for name, value in values.items()}
-        found = _call(site, "step")(**row, **fixed, state=state)
-        state = found["new_state"]
-        outputs.append(found["output"].flatten(1))
+        stepped = _call(site, "step")(**row, **fixed, state=state)
+        state = stepped["new_state"]
+        outputs.append(stepped["output"].flatten(1))
     site.keep("delta", state)
     return [torch.cat(outputs)]
 
@@ -163,7 +163,7 @@ def state_space(
         shape = (1, heads, mixer.head_dim, mixer.ssm_state_size)
         state = torch.zeros(shape)
     if not site.steps(convolved):
-        found = _call(site, "")(
+        stepped = _call(site, "")(
             x=x,
             dt=dt,
             A=decay,
@@ -174,8 +174,8 @@ def state_space(
             state=state,
             cu_seqlens=torch.tensor([0, rows], dtype=torch.int32),
         )
-        site.keep("space", found["new_state"])
-        return [found["output"].flatten(1)]
+        site.keep("space", stepped["new_state"])
+        return [stepped["output"].flatten(1)]
     by_head = (heads, mixer.head_dim)
     fixed = {
         "A": decay[:, None, None].expand(*by_head, mixer.ssm_state_size),
@@ -186,7 +186,7 @@ def state_space(
     outputs = []
     for at in range(rows):
         one = slice(at, at + 1)
-        found = _call(site, "step")(
+        stepped = _call(site, "step")(
             x=x[one],
             B=b[one],
             C=c[one],
@@ -194,8 +194,8 @@ def state_space(
             dt=dt[one, :, None].expand(1, *by_head),
             **fixed,
         )
-        state = found["new_state"]
-        outputs.append(found["output"].flatten(1))
+        state = stepped["new_state"]
+        outputs.append(stepped["output"].flatten(1))
     site.keep("space", state)
     return [torch.cat(outputs)]
 
@@ -230,8 +230,8 @@ def gated_norm(site: StageContext, read: Tensor, mixed: Tensor) -> list[Tensor]:
     rows, gates = read.reshape(-1, size), z.reshape(-1, size)
     if site.call is None:
         return [module(rows, gates).reshape(read.shape)]
-    found = site.call(hidden_states=rows, gate=gates, weight=module.weight)
-    return [found["output"].reshape(read.shape)]
+    outputs = site.call(hidden_states=rows, gate=gates, weight=module.weight)
+    return [outputs["output"].reshape(read.shape)]
 
 
 def group_norm(site: StageContext, read: Tensor, projected: Tensor) -> list[Tensor]:

@@ -30,8 +30,8 @@ def embedding(site: StageContext, tokens: Tensor) -> list[Tensor]:
     (module,) = site.modules
     if site.call is None:
         return [module(tokens)]
-    found = site.call(input_ids=tokens, weight=module.weight, vocab_start=0)
-    return [found["output"]]
+    outputs = site.call(input_ids=tokens, weight=module.weight, vocab_start=0)
+    return [outputs["output"]]
 
 
 def norm(site: StageContext, x: Tensor) -> list[Tensor]:
@@ -40,8 +40,8 @@ def norm(site: StageContext, x: Tensor) -> list[Tensor]:
     rows = x.reshape(-1, module.weight.numel())
     if site.call is None:
         return [module(rows).reshape(x.shape)]
-    found = site.call(hidden_states=rows, weight=module.weight)
-    return [found["output"].reshape(x.shape)]
+    outputs = site.call(hidden_states=rows, weight=module.weight)
+    return [outputs["output"].reshape(x.shape)]
 
 
 def add_norm(site: StageContext, branch: Tensor, residual: Tensor) -> list[Tensor]:
@@ -49,8 +49,8 @@ def add_norm(site: StageContext, branch: Tensor, residual: Tensor) -> list[Tenso
     (module,) = site.modules
     if site.call is None:
         return [module(residual + branch)]
-    found = site.call(hidden_states=branch, residual=residual, weight=module.weight)
-    return [found["output"]]
+    outputs = site.call(hidden_states=branch, residual=residual, weight=module.weight)
+    return [outputs["output"]]
 
 
 def query_norm(site: StageContext, query_gate: Tensor) -> list[Tensor]:
@@ -109,8 +109,8 @@ def _turned(site: StageContext, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     at = site.positions
     axes = None if site.subject.is_tower else site.subject.axes
     at = at if axes is None else axes[:, at]
-    found = site.call(q=q, k=k, cos_sin_cache=cache, positions=at)
-    turned = found["q_out"], found["k_out"]
+    outputs = site.call(q=q, k=k, cos_sin_cache=cache, positions=at)
+    turned = outputs["q_out"], outputs["k_out"]
     if not site.subject.pairs_neighbours:
         return turned
     # transformers leaves the even dimensions before the odd ones
@@ -173,8 +173,10 @@ def routing(site: StageContext, logits: Tensor, y: Tensor) -> list[Tensor]:
         factor = next(
             (getattr(module, of) for of in factors if hasattr(module, of)), 1.0
         )
-        found = site.call(router_logits=logits, bias=bias, routed_scaling_factor=factor)
-        weights, experts = found.values()
+        outputs = site.call(
+            router_logits=logits, bias=bias, routed_scaling_factor=factor
+        )
+        weights, experts = outputs.values()
     return [dense(weights.to(y.dtype), experts, logits.shape[1])]
 
 
@@ -185,14 +187,14 @@ def experts(site: StageContext, y: Tensor, choice: Tensor) -> list[Tensor]:
     chosen = choice.topk(top_k, dim=1)
     if site.call is None:
         return [module(y, chosen.indices, chosen.values)]
-    found = site.call(
+    outputs = site.call(
         hidden_states=y,
         topk_ids=chosen.indices.int(),
         topk_weights=chosen.values,
         w13=module.gate_up_proj,
         w2=module.down_proj,
     )
-    return [next(iter(found.values()))]
+    return [next(iter(outputs.values()))]
 
 
 def add(site: StageContext, residual: Tensor, branch: Tensor) -> list[Tensor]:
@@ -223,7 +225,7 @@ def scaled_experts(site: StageContext, y: Tensor, choice: Tensor) -> list[Tensor
     if site.call is None:
         scaled = y.repeat(choice.shape[1], 1) * choice.T.reshape(-1, 1)
         return [module(scaled).reshape(choice.shape[1], *y.shape).sum(dim=0)]
-    found = site.call(
+    outputs = site.call(
         hidden_states=y,
         topk_ids=chosen.indices.int(),
         topk_weights=chosen.values,
@@ -231,7 +233,7 @@ def scaled_experts(site: StageContext, y: Tensor, choice: Tensor) -> list[Tensor
         w13=module.gate_up_proj.transpose(1, 2).contiguous(),
         w2=module.down_proj.transpose(1, 2).contiguous(),
     )
-    return [next(iter(found.values()))]
+    return [next(iter(outputs.values()))]
 
 
 def layer_norm(site: StageContext, x: Tensor) -> list[Tensor]:
@@ -241,8 +243,8 @@ def layer_norm(site: StageContext, x: Tensor) -> list[Tensor]:
     if site.call is None:
         return [module(rows).reshape(x.shape)]
     weight, bias = module.weight.float(), module.bias.float()
-    found = site.call(hidden_states=rows, weight=weight, bias=bias)
-    return [found["output"].reshape(x.shape)]
+    outputs = site.call(hidden_states=rows, weight=weight, bias=bias)
+    return [outputs["output"].reshape(x.shape)]
 
 
 def plain_activation(site: StageContext, x: Tensor) -> list[Tensor]:

@@ -182,26 +182,30 @@ class ParityModel:
         With gradients these values get theirs as well, once the loss is derived.
         """
         rows = self.senses.rows if self.is_tower else len(tokens)
-        found = Capture(rows, self.config, self.unpacked, with_gradients=with_gradients)
+        capture = Capture(
+            rows, self.config, self.unpacked, with_gradients=with_gradients
+        )
         with torch.set_grad_enabled(with_gradients), ExitStack() as stack:
             for path, module in self.model.named_modules():
-                hook = module.register_forward_hook(found.hook(path), with_kwargs=True)
+                hook = module.register_forward_hook(
+                    capture.hook(path), with_kwargs=True
+                )
                 stack.callback(hook.remove)
             for index, layer in enumerate(self.layers):
                 enter = layer.register_forward_pre_hook(
-                    found.entering(index), with_kwargs=True
+                    capture.entering(index), with_kwargs=True
                 )
                 stack.callback(enter.remove)
-                leave = layer.register_forward_hook(found.leaving)
+                leave = layer.register_forward_hook(capture.leaving)
                 stack.callback(leave.remove)
-            stack.enter_context(self.attending(found.function))
+            stack.enter_context(self.attending(capture.function))
             chosen = stack.enter_context(self.choosing(exact))
             returned = self.called(tokens)
-        found.logits = returned.logits[0]
-        found.choices = chosen
+        capture.logits = returned.logits[0]
+        capture.choices = chosen
         prefixes = {id(m): path for path, m in self.model.named_modules()}
-        found.prefixes = [prefixes[id(layer)] for layer in self.layers]
-        return found
+        capture.prefixes = [prefixes[id(layer)] for layer in self.layers]
+        return capture
 
     @contextmanager
     def choosing(self, exact: Routes = UNROUTED) -> Iterator[dict[int, Tensor]]:
@@ -209,15 +213,15 @@ class ParityModel:
 
         Tokens go to the `exact` ones; `flips` counts those that would not have.
         """
-        found: dict[int, Tensor] = {}
+        choices: dict[int, Tensor] = {}
         self.flips = 0
 
         def keep(index: int) -> Callable[..., Any]:
             def hook(module: nn.Module, args: Any, returned: Any) -> Any:
-                found[index] = choice(returned).detach()
+                choices[index] = choice(returned).detach()
                 if index not in exact:
                     return None
-                self.flips += int(flipped(found[index], exact[index]).sum())
+                self.flips += int(flipped(choices[index], exact[index]).sum())
                 return returned_as_exact(returned, exact[index])
 
             return hook
@@ -228,7 +232,7 @@ class ParityModel:
                 for path in (path for path in _ROUTERS if path in modules):
                     hook = modules[path].register_forward_hook(keep(index))
                     stack.callback(hook.remove)
-            yield found
+            yield choices
 
     @contextmanager
     def attending(

@@ -45,10 +45,10 @@ def train(run: DtypeRun, steps: int) -> Found:
         if key.rpartition("/")[2] not in family.untrained
     }
     chain = Chain(ours, family, calls)
-    found: Found = {"steps": [], "passed": True, "why": ""}
+    report: Found = {"steps": [], "passed": True, "why": ""}
     if run.is_exact:
-        found["backward"] = list(_backwards(run, chain, theirs))
-        found["why"] = next(map(_diverged, filter(_is_broken, found["backward"])), "")
+        report["backward"] = list(_backwards(run, chain, theirs))
+        report["why"] = next(map(_diverged, filter(_is_broken, report["backward"])), "")
     start = [p.detach().double() for p in truth.model.parameters()]
     masters = [
         [p.detach().float().clone() for p in of.model.parameters()]
@@ -66,7 +66,7 @@ def train(run: DtypeRun, steps: int) -> Found:
         losses.append([_backward(of.model, by, run.tokens) for of, by in trained])
         if step == 1:
             gradients = _gradients(run, theirs.model, ours.model, truth.model)
-            found |= {**gradients, "why": found["why"] or gradients["why"]}
+            report |= {**gradients, "why": report["why"] or gradients["why"]}
         for (subject, _), master in zip(trained, masters, strict=True):
             _descend(subject.model, master)
         entry: Found = {"step": step, **_losses(run, losses)}
@@ -77,15 +77,15 @@ def train(run: DtypeRun, steps: int) -> Found:
                 f"{entry['loss_bound']:.1e}"
             )
         entry["passed"] = not entry["why"]
-        found["steps"].append(entry)
-    broken = [entry for entry in found["steps"] if not entry["passed"]]
-    if broken and not found["why"]:
+        report["steps"].append(entry)
+    broken = [entry for entry in report["steps"] if not entry["passed"]]
+    if broken and not report["why"]:
         entry = broken[0]
-        found["why"] = f"step {entry['step']}: {entry['why']}"
-    if steps >= _TREND and not found["why"]:
-        found["why"] = _trend(losses)
-    found["passed"] = not found["why"]
-    return found
+        report["why"] = f"step {entry['step']}: {entry['why']}"
+    if steps >= _TREND and not report["why"]:
+        report["why"] = _trend(losses)
+    report["passed"] = not report["why"]
+    return report
 
 
 def _backwards(run: DtypeRun, chain: Chain, theirs: ParityModel) -> Iterator[Found]:

@@ -63,7 +63,7 @@ def _found(request: dict[str, Any]) -> dict[str, Any]:
     vocabulary = truth.config.vocab_size
     tokens = torch.randint(vocabulary, (request["tokens"],), generator=generator)
     tokens = truth.senses.placed(tokens)
-    found: dict[str, Any] = {}
+    by_dtype: dict[str, Any] = {}
     sequence = None
     for name, own in zip(DTYPES, subjects, strict=True):
         if name not in request["dtypes"]:
@@ -85,8 +85,8 @@ def _found(request: dict[str, Any]) -> dict[str, Any]:
                 else:
                     with torch.no_grad():
                         of[level] = getattr(levels, level)(run)
-            found[f"{name} with {label}" if label else name] = of
-    return found
+            by_dtype[f"{name} with {label}" if label else name] = of
+    return by_dtype
 
 
 def _makers(request: dict[str, Any]) -> dict[str, Maker]:

@@ -78,13 +78,13 @@ class Proof:
     @property
     def value(self) -> str:
         """Return the source of the oracle that the rendered class has."""
-        found, name = self.found, self.text.name
-        if isinstance(found, Text):
+        proof, name = self.found, self.text.name
+        if isinstance(proof, Text):
             return f"TextOracle({name})"
-        parts = tuple(found.definition.inputs), found.gradients
+        parts = tuple(proof.definition.inputs), proof.gradients
         return (
             f"BackwardOracle({name}, {parts[0]!r}, {parts[1]!r}, "
-            f"{dict(found.wanted)!r}, {dict(found.saved)!r})"
+            f"{dict(proof.wanted)!r}, {dict(proof.saved)!r})"
         )
 
 

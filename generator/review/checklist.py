@@ -68,13 +68,15 @@ def answer_all(
     """
     required = known.settings.required
 
-    def answer(name: str, id: str, point: str, found: PointFinding) -> ChecklistAnswer:
-        is_required = id in required or found.is_claim
-        if found.answer == NO and not is_required:
-            found = found._replace(answer=ADVICE)
-        needs_gpu = found.needs_gpu and is_required
+    def answer(
+        name: str, id: str, point: str, finding: PointFinding
+    ) -> ChecklistAnswer:
+        is_required = id in required or finding.is_claim
+        if finding.answer == NO and not is_required:
+            finding = finding._replace(answer=ADVICE)
+        needs_gpu = finding.needs_gpu and is_required
         return ChecklistAnswer(
-            name, point, found.answer, found.seen, needs_gpu, (), id, is_required
+            name, point, finding.answer, finding.seen, needs_gpu, (), id, is_required
         )
 
     yield answer("", "one-definition", ONE_DEFINITION, _one_definition(changes))
@@ -89,10 +91,10 @@ def answer_all(
             continue
         for id, point, subject, find in POINTS:
             objections = known.objections.get((change.key, subject))
-            found = find(change, change.new, known)
+            result = find(change, change.new, known)
             if objections:
-                found = PointFinding(NO, _shown(objections))
-            yield answer(change.name, id, point, found)
+                result = PointFinding(NO, _shown(objections))
+            yield answer(change.name, id, point, result)
 
 
 def _one_definition(changes: Sequence[Change]) -> PointFinding:

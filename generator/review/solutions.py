@@ -197,9 +197,9 @@ def _together(claims: Iterable[TraceClaim]) -> Iterator[str]:
     for c in claims:
         about = (c.file, c.solution, c.status, c.found, c.why)
         same.setdefault(about, []).append(c.line)
-    for (file, solution, status, found, why), lines in same.items():
+    for (file, solution, status, verdict, why), lines in same.items():
         where = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines)} lines"
-        line = f"{file} {where}: {solution} claims {status}, is {found} {why}"
+        line = f"{file} {where}: {solution} claims {status}, is {verdict} {why}"
         yield one_line(line.strip(), _LONG)
 
 

@@ -234,7 +234,7 @@ TREATMENTS = (
     CUSTOM,
     SOFTWARE,
     PAGES_OF_SOFTWARE,
-    *(found for _, found in _CODE),
+    *(kind for _, kind in _CODE),
     OTHER,
     EXECUTABLE,
     LINKS,

@@ -130,8 +130,8 @@ def find(api: str) -> Callable[..., Any]:
         )
     if not callable(function):
         raise UnmatchedFunction(f"{api} is no function")
-    found: Callable[..., Any] = function
-    return found
+    callable_: Callable[..., Any] = function
+    return callable_
 
 
 def bind(

@@ -126,7 +126,7 @@ class CustomInputs:
             skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {error}")
         values = () if returned is None else as_tuple(returned)
         known = merged(made)
-        found = []
+        returned = []
         for name, spec in outputs.items():
             index, written = self.places[name]
             buffer = known.get(written or name)
@@ -140,8 +140,10 @@ class CustomInputs:
                 reason = f"{backend} returns {len(values)} values, not {name}"
                 skip(Kind.UNRESOLVED, f"flashinfer: UNRESOLVED: {reason}")
             is_tensor = isinstance(value, torch.Tensor)
-            found.append(as_bits(value, dtype_of(spec.dtype)) if is_tensor else value)
-        return tuple(found)
+            returned.append(
+                as_bits(value, dtype_of(spec.dtype)) if is_tensor else value
+            )
+        return tuple(returned)
 
 
 def load_init(lines: Sequence[str]) -> Callable[[], Callable[..., Any]]:
@@ -150,8 +152,8 @@ def load_init(lines: Sequence[str]) -> Callable[[], Callable[..., Any]]:
     def init() -> Callable[..., Any]:
         names: dict[str, Any] = {"__name__": "custom_inputs"}
         exec(compile("\n".join(lines) + "\n", "<init>", "exec"), names)  # noqa: S102
-        found: Callable[..., Any] = names["init"]
-        return found
+        init: Callable[..., Any] = names["init"]
+        return init
 
     return init
 
@@ -242,15 +244,15 @@ def _find(api: str) -> tuple[Any, Callable[..., Any]]:
         raise UnusableInputs(f"{api} is no path below {_PACKAGE}")
     for count in range(len(parts) - 1, 0, -1):
         try:
-            found: Any = importlib.import_module(".".join(parts[:count]))
+            value: Any = importlib.import_module(".".join(parts[:count]))
             owner = None
             for part in parts[count:]:
-                owner = found if inspect.isclass(found) else None
-                found = getattr(found, part)
+                owner = value if inspect.isclass(value) else None
+                value = getattr(value, part)
         except (Exception, SystemExit) as error:  # noqa: BLE001
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             continue
-        return owner, found
+        return owner, value
     raise UnusableInputs(f"no {api}: {reason}")
 
 

@@ -28,7 +28,7 @@ def described(
     axes: Sequence[str] | None,
     actual: Any,
     expected: Any,
-    found: Comparison,
+    comparison: Comparison,
 ) -> dict[str, Any]:
     """Return what is known of one output; `axes` are the names of its axes.
 
@@ -37,18 +37,18 @@ def described(
     recognised.
     """
     about: dict[str, Any] = {"output": output, **_kind(actual)}
-    about["findings"] = list(found.findings)
-    if found.metrics is not None:
-        metrics = found.metrics
+    about["findings"] = list(comparison.findings)
+    if comparison.metrics is not None:
+        metrics = comparison.metrics
         about |= {"elements": metrics.elements, "mismatched": metrics.mismatched}
         about |= {"factor": metrics.factor, "mean_error": metrics.mean_error}
         worst = (w for w in metrics.worst if w.actual != w.expected)
         about["worst"] = [vars(w) | {"index": list(w.index)} for w in worst]
-    wrong = _wrong(actual, expected, found)
+    wrong = _wrong(actual, expected, comparison)
     if wrong is not None:
         about["wrong"] = int(wrong.sum())
         about["wrong_by_axis"] = _by_axis(wrong, axes)
-        about["likely"] = _likely(actual, expected, wrong, found, axes)
+        about["likely"] = _likely(actual, expected, wrong, comparison, axes)
     return about
 
 
@@ -58,13 +58,13 @@ def _kind(value: Any) -> dict[str, Any]:
     return {"dtype": str(value.dtype).removeprefix("torch."), "shape": [*value.shape]}
 
 
-def _wrong(actual: Any, expected: Any, found: Comparison) -> torch.Tensor | None:
+def _wrong(actual: Any, expected: Any, comparison: Comparison) -> torch.Tensor | None:
     """Return where two tensors of one shape disagree, None where no bound says so."""
     both = isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)
-    if not both or actual.shape != expected.shape or found.tolerance is None:
+    if not both or actual.shape != expected.shape or comparison.tolerance is None:
         return None
     a, e = actual.detach().cpu().double(), expected.detach().cpu().double()
-    right: torch.Tensor = (a == e) | ((a - e).abs() <= found.tolerance.allowed(e))
+    right: torch.Tensor = (a == e) | ((a - e).abs() <= comparison.tolerance.allowed(e))
     return ~right
 
 
@@ -83,7 +83,7 @@ def _likely(
     actual: torch.Tensor,
     expected: torch.Tensor,
     wrong: torch.Tensor,
-    found: Comparison,
+    comparison: Comparison,
     axes: Sequence[str] | None,
 ) -> str:
     """Return a cause that is recognised by where and how an output is wrong."""
@@ -102,7 +102,7 @@ def _likely(
     # of few indices the place says more
     if (where := _placed(wrong, axes)) and not by_lines:
         return where
-    metrics = found.metrics
+    metrics = comparison.metrics
     if metrics is None:
         return ""
     factor = metrics.factor

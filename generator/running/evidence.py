@@ -34,7 +34,7 @@ def subject(item: Any) -> list[tuple[str, str]]:
     name = getattr(getattr(item, "cls", None), "name", None)
     if not isinstance(name, str):
         return []
-    found = [
+    properties = [
         ("definition", name),
         ("op_type", item.cls.op_type),
         ("sha256", item.cls.sha256),
@@ -42,8 +42,10 @@ def subject(item: Any) -> list[tuple[str, str]]:
     function = getattr(item, "originalname", "") or ""
     if function.startswith(_MATCHES) and function != "test_matches_cpu":
         provider = function.removeprefix(_MATCHES)
-        found.append(("source", "/".join(filter(None, (provider, _backend(item))))))
-    return found
+        properties.append(
+            ("source", "/".join(filter(None, (provider, _backend(item)))))
+        )
+    return properties
 
 
 def _backend(item: Any) -> str:

@@ -96,7 +96,7 @@ def shortage_after_waiting(
     A case that is larger than the GPU does not wait.
     """
     deadline = time.monotonic() + WAIT_SECONDS
-    while (found := shortage(definition, case, device, peak_bytes)) is not None:
+    while (lack := shortage(definition, case, device, peak_bytes)) is not None:
         total = total_bytes(device) or 0
         if (
             device.type != "cuda"
@@ -104,7 +104,7 @@ def shortage_after_waiting(
             or needed_bytes(definition, case, peak_bytes) > total
             or time.monotonic() > deadline
         ):
-            return found
+            return lack
         time.sleep(_POLL_SECONDS)
     return None
 

@@ -32,8 +32,8 @@ def definitions_of(conftest: str) -> Callable[[str], dict[str, Any]]:
         """Return a definition's JSON by its name. Raises FileNotFoundError."""
         for path in sorted(folder.glob("*/*.json")):
             if path.stem == name:
-                found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-                return found
+                definition: dict[str, Any] = json.loads(path.read_text("utf-8"))
+                return definition
         raise FileNotFoundError(f"no definition {name} in {folder}")
 
     return load_definition
@@ -78,10 +78,10 @@ def compute_error_metrics(ref: Any, gt: Any, name: str = "output") -> tuple[Any,
     """
     from kernel_judge.comparison.metrics import measure
 
-    found = measure(ref, gt)
-    print(f"\n{name}: {found.summary()}")
-    print(f"  largest error {found.max_abs:.6e}, mean {found.mean_abs:.6e}")
-    for worst in found.worst:
+    metrics = measure(ref, gt)
+    print(f"\n{name}: {metrics.summary()}")
+    print(f"  largest error {metrics.max_abs:.6e}, mean {metrics.mean_abs:.6e}")
+    for worst in metrics.worst:
         print(f"  {worst}")
     error = (ref.double() - gt.double()).abs()
     return error, error / (gt.double().abs() + 1e-8)

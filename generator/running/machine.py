@@ -98,9 +98,9 @@ def _versions() -> dict[str, str]:
 def driver_version() -> str:
     """Return the version of NVIDIA's driver, empty where nothing tells it."""
     try:
-        found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", _DRIVER.read_text())
-        if found:
-            return found.group()
+        version = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", _DRIVER.read_text())
+        if version:
+            return version.group()
     except (OSError, UnicodeDecodeError):
         pass
     # no such file on WSL: torch asks nvidia-smi

@@ -105,7 +105,7 @@ class BackwardOracle:
             if name is not None and output.requires_grad
         ]
         names = list(self.wanted.values())
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             [output for output, _ in pairs],
             [given[name] for name in names],
             [gradient for _, gradient in pairs],
@@ -113,7 +113,7 @@ class BackwardOracle:
         )
         return tuple(
             torch.zeros_like(given[name]) if gradient is None else gradient
-            for name, gradient in zip(names, found, strict=True)
+            for name, gradient in zip(names, gradients, strict=True)
         )
 
 

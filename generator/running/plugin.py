@@ -165,8 +165,8 @@ def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
     smallest: dict[Any, tuple[int, str]] = {}
     for cls in classes:
         size = math.prod(cls.definition().axes.values())
-        key, found = (cls.op_type, cls.reference), (size, cls.name)
-        smallest[key] = min(smallest.get(key, found), found)
+        key, sized = (cls.op_type, cls.reference), (size, cls.name)
+        smallest[key] = min(smallest.get(key, sized), sized)
     return {name for _, name in smallest.values()}
 
 
@@ -193,8 +193,8 @@ class ChosenDefinitions:
         if self._wanted:
             return None if name in self._wanted else []
         if collector.path not in self._kept:
-            found = filter(_is_of_a_definition, vars(collector.obj).values())
-            self._kept[collector.path] = smallest_of_each_reference(found)
+            classes = filter(_is_of_a_definition, vars(collector.obj).values())
+            self._kept[collector.path] = smallest_of_each_reference(classes)
         return None if name in self._kept[collector.path] else []
 
     def pytest_collection_modifyitems(self) -> None:

@@ -111,9 +111,9 @@ class Storing:
         if not result.passed:
             self.agrees = False
             case = self._trial.case.name
-            found = "; ".join(result.findings)
+            findings = "; ".join(result.findings)
             self._remarks.append(
-                f"{self._source} disagrees with the oracle in {case}, {name!r}: {found}"
+                f"{self._source} disagrees with the oracle in {case}, {name!r}: {findings}"
             )
         metrics = result.metrics
         if metrics is None:

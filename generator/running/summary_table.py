@@ -143,17 +143,17 @@ class SummaryTable:
 
         Backends of one provider of which none was compared are one row: `flashinfer`.
         """
-        found: dict[tuple[str, str], SummaryRow] = {}
+        rows: dict[tuple[str, str], SummaryRow] = {}
         for (op_type, source), row in self._rows.items():
             nothing = not row.compared and not row.passed
             key = (op_type, source.partition("/")[0] if nothing else source)
-            found.setdefault(key, SummaryRow())
+            rows.setdefault(key, SummaryRow())
             if nothing:
-                found[key].merge(row)
+                rows[key].merge(row)
             else:
-                merged, found[key] = found[key], row
+                merged, rows[key] = rows[key], row
                 row.merge(merged)
-        return [(*key, found[key]) for key in sorted(found, key=_order)]
+        return [(*key, rows[key]) for key in sorted(rows, key=_order)]
 
     def lines(self, width: int | None = WIDTH) -> Iterator[tuple[str, bool]]:
         """Yield the table's lines, each with whether it is of a failure.

@@ -65,11 +65,11 @@ class WorkloadCase(Case):
         """Return the inputs whose values the workload says. Raises as `make_inputs`."""
         from safetensors import safe_open
 
-        found: Inputs = {}
+        values: Inputs = {}
         for name, spec in definition.interface.input_specs.items():
             entry = self.inputs[name]
             if entry["type"] == "scalar":
-                found[name] = entry["value"]
+                values[name] = entry["value"]
             elif entry["type"] == "safetensors":
                 with safe_open(str(self.dataset / entry["path"]), "pt") as file:
                     value = file.get_tensor(entry["tensor_key"])
@@ -77,8 +77,8 @@ class WorkloadCase(Case):
                 if tuple(value.shape) != shape:
                     what = f"{name} is {list(value.shape)} in {entry['path']}"
                     raise ValueError(f"{what}, {list(shape)} by the axes")
-                found[name] = value.to(dtype_of(spec.dtype))
-        return found
+                values[name] = value.to(dtype_of(spec.dtype))
+        return values
 
     def _random(
         self, definition: Definition, names: Sequence[str], stream: Stream
@@ -91,9 +91,9 @@ class WorkloadCase(Case):
         sizes = {**definition.axes, **self.axes}
         specs = definition.interface.input_specs
         pools = self._pools(definition) & {*names}
-        found, first = self._made_alike(definition, pools, stream)
+        inputs, first = self._made_alike(definition, pools, stream)
         for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
-            missing = [name for name in names if name not in {*found, *pools}]
+            missing = [name for name in names if name not in {*inputs, *pools}]
             if not missing:
                 break
             posed = Case(own.name, own.size, axes, own.params)
@@ -104,17 +104,17 @@ class WorkloadCase(Case):
                 if name not in made:
                     continue
                 if specs[name].shape is None or tuple(made[name].shape) == shape:
-                    found[name] = made[name]
+                    inputs[name] = made[name]
                 elif isinstance(made[name], torch.Tensor) and _rows(made[name], shape):
                     draws = [made[name]]
                     while len(draws) < min(-(-shape[0] // len(draws[0])), _MOST_DRAWS):
                         again = stream.child(f"rows {len(draws)}")
                         draws.append(self._draw(definition, posed, again)[name])
                     rows = torch.cat(draws)
-                    found[name] = rows[torch.arange(shape[0]) % len(rows)]
-        if any(name not in found for name in names):
-            return {**generic.make_inputs(definition, self, stream), **found}
-        return found
+                    inputs[name] = rows[torch.arange(shape[0]) % len(rows)]
+        if any(name not in inputs for name in names):
+            return {**generic.make_inputs(definition, self, stream), **inputs}
+        return inputs
 
     def _pools(self, definition: Definition) -> set[str]:
         """Return the inputs into which the workload's own indices point: pages, slots.

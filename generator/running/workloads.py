@@ -35,15 +35,15 @@ def workload_cases(
     lines = read_json_lines(dataset, path)
     if lines.problems:
         return [], f"{path}: {lines.problems[0].message}"
-    found = []
+    sized = []
     for number, line in lines.lines:
         try:
             made = workload_case(line["workload"], dataset, definition, cases, of_op)
-            found.append((tensor_bytes(definition, made), number, made))
+            sized.append((tensor_bytes(definition, made), number, made))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             return [], f"{path} line {number} is no workload of it ({what})"
-    return [case for _, _, case in sorted(found, key=lambda f: f[:2])], ""
+    return [case for _, _, case in sorted(sized, key=lambda f: f[:2])], ""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Workloads:
             return []
         definition, op = subject.definition, subject.op
         own = op.cases(definition)
-        found, wrong = workload_cases(self.dataset, definition, own, op.make_inputs)
+        cases, wrong = workload_cases(self.dataset, definition, own, op.make_inputs)
         if wrong:
             raise ValueError(wrong)
-        return [*found]
+        return [*cases]
 
 
 NO_WORKLOADS = Workloads(None, "none")

@@ -47,7 +47,7 @@ class ValidationPlan:
 
     root: Path
     units: tuple[DefinitionFiles, ...]
-    found: Discovered
+    discovered: Discovered
     problems: tuple[Problem, ...]
     whole: bool
 
@@ -175,7 +175,7 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
         path for unit in plan.units for path in unit.solutions
     )
     selected = (unit.file for unit in plan.units)
-    yield from repeated_names(plan.found.files, renamed, selected)
+    yield from repeated_names(plan.discovered.files, renamed, selected)
 
 
 def _judged(problems: Iterable[Problem], accepted: AcceptedErrors) -> Iterator[Problem]:

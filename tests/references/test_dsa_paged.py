@@ -109,11 +109,11 @@ def cases(definition: Definition) -> list[Case]:
         "batch": ("large", (k, *many)),
     }
     sizes = {"batch": 32 * k, "one-chosen": 40, "past-limits": 530_000}
-    found = [
+    cases = [
         _case(name, size, counts, sizes.get(name, k + k // 8), page)
         for name, (size, counts) in lengths.items()
     ]
-    return with_far_factors(definition, found)
+    return with_far_factors(definition, cases)
 
 
 def _case(

@@ -77,7 +77,7 @@ def cases(definition: Definition) -> list[Case]:
     Of two products a row, kernels with fast accumulation lose nothing either: what is
     rounded before the scale shows.
     """
-    found = [
+    cases = [
         Case("one-row", "small", {"M": 1}),
         Case("odd-rows", "small", {"M": 7}),
         Case("zero-rows", "small", {"M": 3}, {"zero_rows": 1}),
@@ -87,12 +87,12 @@ def cases(definition: Definition) -> list[Case]:
         Case("many-rows", "large", {"M": 2048}),
     ]
     if "A" in definition.interface.inputs:
-        found.append(Case(_FEW, "small", {"M": 2}, {"products": 2}))
-        found += far_codes(found[1], A=1, A_scale=-1, B=1, B_scale=-1)
-        return [*found, *far_apart(found[1], "A_scale", against=("B_scale",))]
-    found.append(Case(_APART, "small", {"M": 5}, {"exponents": 12}))
-    found += far_codes(found[1], input=1, input_scale=-1, weight=1, weight_scale=-1)
-    return [*found, *far_apart(found[1], "input_scale", against=("weight_scale",))]
+        cases.append(Case(_FEW, "small", {"M": 2}, {"products": 2}))
+        cases += far_codes(cases[1], A=1, A_scale=-1, B=1, B_scale=-1)
+        return [*cases, *far_apart(cases[1], "A_scale", against=("B_scale",))]
+    cases.append(Case(_APART, "small", {"M": 5}, {"exponents": 12}))
+    cases += far_codes(cases[1], input=1, input_scale=-1, weight=1, weight_scale=-1)
+    return [*cases, *far_apart(cases[1], "input_scale", against=("weight_scale",))]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -106,9 +106,9 @@ def cases(definition: Definition) -> list[Case]:
     def case(name: str, size: str, tokens: int, **params: float) -> Case:
         return Case(name, size, {"num_tokens": tokens}, params)
 
-    found = [case("one-token", "small", 1), case("tokens", "small", 5)]
+    cases = [case("one-token", "small", 1), case("tokens", "small", 5)]
     if _is_pre(definition):
-        found += [
+        cases += [
             # 20 rounds do not make such a matrix even: each counts
             case("uneven", "small", 9, std=6.0),
             case("very-uneven", "small", 9, std=12.0),
@@ -117,9 +117,9 @@ def cases(definition: Definition) -> list[Case]:
             # sigmoids of about 1e-6: what is added to them is most of what is read
             case("closed", "small", 4, read=-14.0),
         ]
-        found += far_apart(found[1], "mhc_scale", against=("dot_mix",))
+        cases += far_apart(cases[1], "mhc_scale", against=("dot_mix",))
     return [
-        *found,
+        *cases,
         case("batch", "medium", 67),
         past_limits("num_tokens", 8_219),
         case("long-batch", "large", 4096),

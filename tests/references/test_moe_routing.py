@@ -83,29 +83,29 @@ _VOCABULARY = {"small": 1000, "medium": 5000, "large": 129_280}
 def cases(definition: Definition) -> list[Case]:
     """Return batches of ordinary logits, and logits at both ends of the scores."""
     inputs, apart = definition.interface.inputs, {"std": 2.0}
-    found: list[tuple[str, str, int, dict[str, Any]]] = [
+    rows: list[tuple[str, str, int, dict[str, Any]]] = [
         ("one-token", "small", 1, apart),
         ("odd-tokens", "small", 7, apart),
         ("batch", "medium", 67, apart),
         ("long-batch", "large", 4096, apart),
     ]
     if "bias" in inputs:
-        found += [
+        rows += [
             ("low-scores", "small", 5, {"std": 1.5, "mean": -3.0, "factor": 1.5}),
             ("bias-decides", "small", 9, {"std": 1.0, "bias_std": 1.0}),
             # a group that is left out must not win by a 0 in place of its scores
             ("sums-below-zero", "small", 9, {"std": 1.5, "bias_mean": -3.0}),
         ]
     else:
-        found += [
+        rows += [
             ("low-logits", "small", 5, {"std": 2.0, "mean": -8.0}),
             # exp() of the largest overflows float32; of sigmoids all would be 1
             ("high-logits", "small", 5, _HIGH[definition.constants["scoring_func"]]),
         ]
     if "n_group" in definition.constants:
         unwanted = {"std": 2.0, "unwanted": True, "bias_std": 1.0}
-        found.append(("no-expert-wanted", "small", 4, unwanted))
-    listed = [_case(definition, *one) for one in found]
+        rows.append(("no-expert-wanted", "small", 4, unwanted))
+    listed = [_case(definition, *one) for one in rows]
     if "routed_scaling_factor" in inputs:
         listed += far_apart(listed[1], "routed_scaling_factor", exponent=20.0)
     return [*listed, lengthened(listed[2], "num_tokens", 8_219)]

@@ -101,15 +101,15 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
         slots = (pages[:, None] * page_size + torch.arange(page_size)).flatten()
         row_of[slots[tokens[own].long()]] = own
     row_of = row_of.to(inputs[names[0]].device)
-    found = []
+    caches = []
     for name in names:
         cache = inputs[name].transpose(1, 2) if heads_first else inputs[name]
         slots = cache.flatten(0, 1)
         written = (row_of >= 0).view(-1, *[1] * (slots.dim() - 1))
         full = torch.where(written, inputs[ROWS[name]][row_of.clamp_min(0)], slots)
         full = full.view(cache.shape)
-        found.append(full.transpose(1, 2).contiguous() if heads_first else full)
-    return tuple(found)
+        caches.append(full.transpose(1, 2).contiguous() if heads_first else full)
+    return tuple(caches)
 
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:

@@ -94,22 +94,22 @@ def cases(definition: Definition) -> list[Case]:
         past_limits("M", 8_219),
         Case("long-batch", "large", {"M": 2048}),
     ]
-    found = [Case("one-row", "small", {"M": 1}), Case("odd-rows", "small", {"M": 5})]
+    cases = [Case("one-row", "small", {"M": 1}), Case("odd-rows", "small", {"M": 5})]
     if format_of(definition).is_global:
         # codes are of the product; dequantised values are as far from the usual
         x = next(iter(definition.interface.inputs))
         batches += far_apart(
-            found[1], "global_scale", against=(x,) * (x != "quantized")
+            cases[1], "global_scale", against=(x,) * (x != "quantized")
         )
     if format_of(definition).dequantises:
         return [
-            *found,
+            *cases,
             Case("every-code", "small", {"M": 2}, {"rows": "every"}),
             *batches,
         ]
     kinds = {"zero-blocks": "zeros", "ties": "ties", "edges": "edges", "wide": "wide"}
-    found += [Case(n, "small", {"M": 3}, {"rows": r}) for n, r in kinds.items()]
-    return [*found, *batches]
+    cases += [Case(n, "small", {"M": 3}, {"rows": r}) for n, r in kinds.items()]
+    return [*cases, *batches]
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

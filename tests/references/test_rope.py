@@ -103,7 +103,7 @@ _POSITIONS = 4096
 def cases(definition: Definition) -> list[Case]:
     """Return the cases: single tokens, ends of the cache, restarts, batches."""
     names = definition.interface.inputs
-    found = [
+    cases = [
         _case("one-token", "small", 48, 8, 64, [37]),
         _case("position-zero", "small", 6, 1, 1, [0]),
         _case("ends-of-the-cache", "small", 6, 1, 1023, [1022, 0, 1021, 1]),
@@ -116,13 +116,13 @@ def cases(definition: Definition) -> list[Case]:
     ]
     if "q_weight" in names:
         axes = _axes(3, 6, 1, 50)
-        found.append(Case("small-values", "small", axes, {"std": 1e-3}))
-        found.append(Case(_UNROUNDED_NORM, "small", axes, {"magnitude": 16.0}))
+        cases.append(Case("small-values", "small", axes, {"std": 1e-3}))
+        cases.append(Case(_UNROUNDED_NORM, "small", axes, {"magnitude": 16.0}))
     if "pos_ids" not in names:
-        return found
+        return cases
     return [
         Case(c.name, c.size, {"num_tokens": c.axes["num_tokens"]}, c.params)
-        for c in found
+        for c in cases
     ]
 
 

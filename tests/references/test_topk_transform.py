@@ -81,11 +81,11 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
 def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return places by sorting each row in float64: int64 [num_rows, k]."""
     k = definition.axes["k"]
-    found = torch.full((len(inputs["lengths"]), k), PADDING)
+    chosen = torch.full((len(inputs["lengths"]), k), PADDING)
     for row, one in enumerate(score_rows(definition, inputs, ())):
         best = one.scores.sort(descending=True, stable=True).indices[:k]
-        found[row, : len(best)] = one.ids[best]
-    return found
+        chosen[row, : len(best)] = one.ids[best]
+    return chosen
 
 
 def relations(definition: Definition) -> list[Relation]:
@@ -105,12 +105,12 @@ def flashinfer_ground_truth(
     from flashinfer import topk
 
     k = definition.axes["k"]
-    found: torch.Tensor
+    rows: torch.Tensor
     scores, lengths = inputs["input"], inputs["lengths"]
     if "offsets" in inputs:
-        found = topk.top_k_ragged_transform(scores, inputs["offsets"], lengths, k)
-        return found
-    found = topk.top_k_page_table_transform(
+        rows = topk.top_k_ragged_transform(scores, inputs["offsets"], lengths, k)
+        return rows
+    rows = topk.top_k_page_table_transform(
         scores,
         inputs["src_page_table"],
         lengths,
@@ -118,7 +118,7 @@ def flashinfer_ground_truth(
         row_to_batch=inputs["row_to_batch"],
         page_size=definition.constants["page_size"],
     )
-    return found
+    return rows
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -147,8 +147,8 @@ def sglang_ground_truth(
     places = places.masked_fill(columns < 0, PADDING)
     # its padding need not be last
     order = (columns < 0).int().argsort(dim=1, stable=True)
-    found: torch.Tensor = places.gather(1, order).int()
-    return found
+    rows: torch.Tensor = places.gather(1, order).int()
+    return rows
 
 
 OP = Op(

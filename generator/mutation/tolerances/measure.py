@@ -69,39 +69,39 @@ def measure(
     share the memory.
     """
     short = unrounded(definition.op_type, definition.const_axes)
-    subject, found = subject_of(definition, short, tolerance), _Found(sharing)
+    subject, errors = subject_of(definition, short, tolerance), _Found(sharing)
     for name in subject.interface.output_specs:
         if name in subject.op.policies:
-            found.none[name, ""] = LAW
+            errors.none[name, ""] = LAW
     unresolved = subject.unresolved is not None or subject.op.oracle is None
     if unresolved:
-        found.left_out.append(
+        errors.left_out.append(
             f"UNRESOLVED: {subject.unresolved or 'there is no oracle'}"
         )
-    if unresolved or len(found.none) == len(subject.interface.output_specs):
-        rows = tuple(_rows(definition, subject, found))
+    if unresolved or len(errors.none) == len(subject.interface.output_specs):
+        rows = tuple(_rows(definition, subject, errors))
         return Floors(
             definition.name,
             definition.op_type,
             path,
             rows,
-            left_out=tuple(found.left_out),
+            left_out=tuple(errors.left_out),
         )
-    _go_through(definition, subject, found, None if short else recordings)
+    _go_through(definition, subject, errors, None if short else recordings)
     if short:
         # small cases as they are, without a float64 run: with what was recorded of them
         whole = subject_of(definition, tolerance=tolerance)
-        _go_through(definition, whole, found, recordings, False)
-    rows = tuple(_rows(definition, subject, found))
-    why = found.left_out[0] if found.left_out else "no case has finite outputs"
+        _go_through(definition, whole, errors, recordings, False)
+    rows = tuple(_rows(definition, subject, errors))
+    why = errors.left_out[0] if errors.left_out else "no case has finite outputs"
     return Floors(
         definition.name,
         definition.op_type,
         path,
         rows,
-        found.off,
+        errors.off,
         short,
-        tuple(found.left_out),
+        tuple(errors.left_out),
         error="" if rows else f"no case could be measured: {why}",
     )
 
@@ -109,7 +109,7 @@ def measure(
 def _go_through(
     definition: LoadedDefinition,
     subject: Subject,
-    found: _Found,
+    errors: _Found,
     recordings: Path | None,
     in_float64: bool = True,
 ) -> None:
@@ -125,17 +125,17 @@ def _go_through(
         needed = needed_bytes(about, case, subject.op.peak_bytes)
         free = available_bytes(_CPU)
         needed *= _WIDER if in_float64 else 1
-        if free is not None and needed > free / found.sharing:
-            found.left_out.append(
+        if free is not None and needed > free / errors.sharing:
+            errors.left_out.append(
                 f"{case.name}: needs {needed / 2**30:.1f} GiB of {free / 2**30:.1f} for "
-                f"{found.sharing} at a time"
+                f"{errors.sharing} at a time"
             )
             continue
         _measure(
             definition,
             subject,
             case,
-            found,
+            errors,
             recordings if is_recorded else None,
             in_float64,
         )
@@ -145,7 +145,7 @@ def _measure(
     definition: LoadedDefinition,
     subject: Subject,
     case: Case,
-    found: _Found,
+    errors: _Found,
     recordings: Path | None,
     in_float64: bool,
 ) -> None:
@@ -169,21 +169,21 @@ def _measure(
         try:
             for pair in compared:
                 if pair.settled is None:
-                    _note(subject, case, found, pair, exact.get(pair.output))
+                    _note(subject, case, errors, pair, exact.get(pair.output))
                 elif not pair.settled.passed:
                     first = pair.settled.findings[0]
-                    found.left_out.append(f"{case.name}: {pair.output}: {first}")
+                    errors.left_out.append(f"{case.name}: {pair.output}: {first}")
         except Skip:
             continue
         except AssertionError as error:
             first = (str(error).strip() or "AssertionError").splitlines()[0]
-            found.left_out.append(f"{case.name}: {first}")
+            errors.left_out.append(f"{case.name}: {first}")
 
 
 def _note(
     subject: Subject,
     case: Case,
-    found: _Found,
+    errors: _Found,
     pair: Pair,
     exact: Any,
 ) -> None:
@@ -194,11 +194,11 @@ def _note(
     if name in subject.op.policies:
         return
     if bound == EXACT:
-        found.none[name, source] = EXACTLY
+        errors.none[name, source] = EXACTLY
         return
     same = isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)
     if not same or actual.shape != expected.shape:
-        found.left_out.append(f"{case.name}: {name} and {source}'s don't go together")
+        errors.left_out.append(f"{case.name}: {name} and {source}'s don't go together")
         return
     if place is not None and exact is not None:
         exact = exact.reshape(-1)[place[0]]
@@ -217,9 +217,9 @@ def _note(
     )
     if of_case is None:
         return
-    found.rows.setdefault((name, source, bound), []).append(of_case)
+    errors.rows.setdefault((name, source, bound), []).append(of_case)
     if source == ORACLE and exact is not None:
-        found.off[name] = max(found.off.get(name, 0.0), of_case.source)
+        errors.off[name] = max(errors.off.get(name, 0.0), of_case.source)
 
 
 def _is_code(expected: torch.Tensor, dtype: torch.dtype) -> bool:
@@ -240,7 +240,7 @@ def _codes(
 
 
 def _rows(
-    definition: LoadedDefinition, subject: Subject, found: _Found
+    definition: LoadedDefinition, subject: Subject, errors: _Found
 ) -> list[SourceFloor]:
     specs = subject.specs
 
@@ -248,7 +248,7 @@ def _rows(
         about = definition.name, definition.op_type
         return SourceFloor(*about, name, specs[name].dtype, source, **more)
 
-    without = [row(*key, why_none=why) for key, why in found.none.items()]
+    without = [row(*key, why_none=why) for key, why in errors.none.items()]
     judged = [
         row(
             name,
@@ -257,7 +257,7 @@ def _rows(
             chosen=_reason(subject, name, source, cases),
             cases=tuple(cases),
         )
-        for (name, source, bound), cases in found.rows.items()
+        for (name, source, bound), cases in errors.rows.items()
     ]
     return [*without, *judged]
 

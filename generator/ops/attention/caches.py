@@ -49,8 +49,8 @@ def drawn_scale(definition: Definition, case: Case, name: str) -> Any:
 
 def stored(values: torch.Tensor, scale: Any, dtype: torch.dtype) -> torch.Tensor:
     """Return values [..., heads, d] divided by a number or [heads], of a dtype."""
-    found: torch.Tensor = values / over_heads(scale)
-    return found.to(dtype)
+    quotients: torch.Tensor = values / over_heads(scale)
+    return quotients.to(dtype)
 
 
 def over_heads(scale: Any) -> Any:

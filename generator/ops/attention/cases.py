@@ -76,14 +76,14 @@ def decode_cases(definition: Definition) -> list[Case]:
         _FAR: (LIMITS, (_many_pages(page_size),) * 520),
     }
     lengths = {**_DECODE, **_at_window(definition), **limits}
-    found = [
+    cases = [
         _in_pool(
             definition,
             paged_case(name, size, [1] * len(kv_lens), kv_lens, page_size),
         )
         for name, (size, kv_lens) in lengths.items()
     ]
-    return with_far_factors(definition, found)
+    return with_far_factors(definition, cases)
 
 
 def _in_pool(definition: Definition, case: Case) -> Case:
@@ -122,7 +122,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
         _MANY: (LIMITS, (*_FAR_PREFILL, *[(1, page_size)] * 520)),
         _FAR: (LIMITS, ((1, _many_pages(page_size)),) * 520),
     }
-    found = [
+    cases = [
         _in_pool(
             definition,
             paged_case(
@@ -131,7 +131,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
         )
         for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
     ]
-    return with_far_factors(definition, found)
+    return with_far_factors(definition, cases)
 
 
 def ragged_cases(definition: Definition) -> list[Case]:
@@ -141,11 +141,11 @@ def ragged_cases(definition: Definition) -> list[Case]:
         _MANY: (LIMITS, _FAR_QUERIES),
         _FAR: (LIMITS, _FAR_KEYS),
     }
-    found = [
+    cases = [
         ragged_case(name, size, [q for q, _ in pairs], [kv for _, kv in pairs])
         for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
     ]
-    return with_far_factors(definition, found)
+    return with_far_factors(definition, cases)
 
 
 def _prefill_lengths(
@@ -217,13 +217,13 @@ def logit_params(name: str) -> dict[str, float]:
 _STORED = ("q_scale", "k_scale", "v_scale", "ckv_scale", "kpe_scale")
 
 
-def with_far_factors(definition: Definition, found: Sequence[Case]) -> list[Case]:
+def with_far_factors(definition: Definition, cases: Sequence[Case]) -> list[Case]:
     """Return cases and two more, whose scales are far from the usual, not their logits.
 
     Scales of stored queries, keys and values are moved where they are inputs, else the
     queries, against sm_scale.
     """
-    (case,) = (one for one in found if one.name == "other-scale")
+    (case,) = (one for one in cases if one.name == "other-scale")
     inputs = definition.interface.inputs
     scales = [name for name in _STORED if name in inputs]
     queries = ("q", "q_nope", "q_pe", "q_p", "q_d")
@@ -237,7 +237,7 @@ def with_far_factors(definition: Definition, found: Sequence[Case]) -> list[Case
         return {**dict.fromkeys(moved, power), "sm_scale": against}
 
     return [
-        *found,
+        *cases,
         with_factors(case, "factors-up", **powers(12.0 if is_short else 20.0)),
         with_factors(case, "factors-down", **powers(-20.0)),
     ]
@@ -300,8 +300,8 @@ def latent_queries(
     """
     # a logit has 576 products, but the scale is that of 192: divide by sqrt(576 / 192)
     std = case.params["q_std"] / math.sqrt(3.0)
-    found = {}
+    queries = {}
     for part, axis in (("nope", "head_dim_ckv"), ("pe", "head_dim_kpe")):
         shape = (tokens, axes["num_qo_heads"], axes[axis])
-        found[f"q_{part}"] = stream.child(part).values(shape, std, torch.bfloat16)
-    return found
+        queries[f"q_{part}"] = stream.child(part).values(shape, std, torch.bfloat16)
+    return queries

@@ -94,22 +94,22 @@ def skip_cleared(
 def planned(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of plan() that set mask, window, cap, bias, scale, types."""
     variant = variant_of(definition)
-    found = {
+    options = {
         "sm_scale": inputs["sm_scale"],
         "q_data_type": inputs["q"].dtype,
         "kv_data_type": inputs.get("k", inputs.get("k_cache")).dtype,
     }
-    if found["q_data_type"].itemsize == 1:
-        found["o_data_type"] = torch.bfloat16
+    if options["q_data_type"].itemsize == 1:
+        options["o_data_type"] = torch.bfloat16
     if variant.window_left >= 0:
-        found["window_left"] = variant.window_left
+        options["window_left"] = variant.window_left
     if variant.soft_cap:
-        found["logits_soft_cap"] = variant.soft_cap
+        options["logits_soft_cap"] = variant.soft_cap
     if variant.slopes:
-        found["pos_encoding_mode"] = "ALIBI"
+        options["pos_encoding_mode"] = "ALIBI"
     if has_mask(definition):
-        found["custom_mask"] = inputs["custom_mask"]
-    return found
+        options["custom_mask"] = inputs["custom_mask"]
+    return options
 
 
 def prefill_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -197,8 +197,8 @@ def from_last_key(
     before = torch.tensor(lengths, device=lse.device) - q_lens
     slopes = get_alibi_slopes(lse.shape[1], lse.device).double()
     rows = before.repeat_interleave(q_lens).double()
-    found: torch.Tensor = lse - (rows[:, None] * slopes / math.log(2.0))
-    return found.float()
+    unbiased: torch.Tensor = lse - (rows[:, None] * slopes / math.log(2.0))
+    return unbiased.float()
 
 
 def ragged_prefill(

@@ -27,7 +27,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of logits with a latent and a rotary part."""
     axes = definition.axes
     whole = 1.0 / math.sqrt(axes["head_dim_ckv"] + axes["head_dim_kpe"])
-    found: dict[str, Change] = {
+    changes: dict[str, Change] = {
         "rotary part left out": lambda i: {"q_pe": torch.zeros_like(i["q_pe"])},
         "latent part left out": lambda i: {"q_nope": torch.zeros_like(i["q_nope"])},
         "scale of the latent": lambda i: {"sm_scale": whole},
@@ -41,8 +41,8 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         },
     }
     if axes["num_qo_heads"] == 1:
-        found = {name: c for name, c in found.items() if "next head" not in name}
-    own = (on_inputs(definition, name, change) for name, change in found.items())
+        changes = {name: c for name, c in changes.items() if "next head" not in name}
+    own = (on_inputs(definition, name, change) for name, change in changes.items())
     return (*attention.mutants(definition), *own)
 
 
@@ -62,7 +62,7 @@ def stored_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 def sparse_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of reading padded lists of tokens."""
     page_size = definition.axes["page_size"]
-    found: dict[str, Change] = {
+    changes: dict[str, Change] = {
         "padding taken as token 0": lambda i: _indices(
             i["sparse_indices"].clamp_min(0)
         ),
@@ -78,15 +78,17 @@ def sparse_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "next token's index": lambda i: _indices(_moved(i, 1)),
     }
     if page_size > 1:
-        found["next page's index"] = lambda i: _indices(_moved(i, page_size))
-        found["indices local instead of global"] = lambda i: _indices(
+        changes["next page's index"] = lambda i: _indices(_moved(i, page_size))
+        changes["indices local instead of global"] = lambda i: _indices(
             torch.where(
                 i["sparse_indices"] == _PADDING,
                 _PADDING,
                 i["sparse_indices"] % page_size,
             )
         )
-    return tuple(on_inputs(definition, name, change) for name, change in found.items())
+    return tuple(
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
 
 
 def _indices(indices: torch.Tensor) -> dict[str, Any]:

@@ -52,23 +52,27 @@ def gqa_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     axes = definition.axes
     heads, kv_heads = axes["num_qo_heads"], axes["num_kv_heads"]
     key, value = _caches(definition)
-    found = [*mutants(definition)]
+    defects = [*mutants(definition)]
     specs = definition.interface.input_specs
     same = _lengths(definition, key)[-1] == _lengths(definition, value)[-1]
     if same:
-        found.append(
+        defects.append(
             on_inputs(
                 definition, "K and V swapped", lambda i: {key: i[value], value: i[key]}
             )
         )
-        found.append(on_inputs(definition, "K taken for V", lambda i: {value: i[key]}))
-        found.append(on_inputs(definition, "V taken for K", lambda i: {key: i[value]}))
+        defects.append(
+            on_inputs(definition, "K taken for V", lambda i: {value: i[key]})
+        )
+        defects.append(
+            on_inputs(definition, "V taken for K", lambda i: {key: i[value]})
+        )
     else:
         rest = _lengths(definition, value)[-1]
-        found += _of_longer_keys(definition, key, value, rest)
+        defects += _of_longer_keys(definition, key, value, rest)
     if kv_heads > 1:
         axis = (specs[key].shape or ()).index("num_kv_heads")
-        found.append(
+        defects.append(
             on_inputs(
                 definition,
                 "K and V of the next KV head",
@@ -76,8 +80,8 @@ def gqa_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             )
         )
     if 1 < kv_heads < heads:
-        found.append(_interleaved(definition, kv_heads))
-    return tuple(found)
+        defects.append(_interleaved(definition, kv_heads))
+    return tuple(defects)
 
 
 def _caches(definition: Definition) -> tuple[str, str]:
@@ -129,7 +133,7 @@ def _of_lse(definition: Definition) -> list[DomainMutant]:
         output[lse == -math.inf] = math.nan
         return output, lse
 
-    found = [
+    defects = [
         change("LSE in natural logarithm", lambda e: e * math.log(2.0)),
         change("LSE in base 10", lambda e: e * math.log10(2.0)),
         # the logarithm of the shifted sum, with the maximum not added back
@@ -137,9 +141,9 @@ def _of_lse(definition: Definition) -> list[DomainMutant]:
     ]
     if has_sinks(definition):
         # without a key the sum is of the sink alone, and finite
-        return found
+        return defects
     return [
-        *found,
+        *defects,
         change(
             "LSE of no key a finite number", lambda e: torch.nan_to_num(e, neginf=-5e4)
         ),

@@ -16,7 +16,7 @@ from kernel_judge.definition import Definition
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants; those of kv_last_page_len need page_size > 1."""
     page_size = definition.axes["page_size"]
-    found: dict[str, Change] = {
+    changes: dict[str, Change] = {
         "page order ignored": lambda i: {
             "kv_indices": torch.arange(len(i["kv_indices"]), dtype=torch.int32)
         },
@@ -30,15 +30,17 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     names = definition.interface.inputs
     if page_size > 1 or "qo_indptr" in names:
         # in decode the order of one-token pages does not matter
-        found["pages of a sequence reversed"] = _reversed
+        changes["pages of a sequence reversed"] = _reversed
     if "kv_last_page_len" in names and page_size > 1:
-        found["last page full"] = lambda i: {
+        changes["last page full"] = lambda i: {
             "kv_last_page_len": torch.full_like(i["kv_last_page_len"], page_size)
         }
-        found["last page one too long"] = lambda i: {
+        changes["last page one too long"] = lambda i: {
             "kv_last_page_len": (i["kv_last_page_len"] + 1).clamp_max(page_size)
         }
-    return tuple(on_inputs(definition, name, change) for name, change in found.items())
+    return tuple(
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
 
 
 def _reversed(inputs: Inputs) -> dict[str, Any]:

@@ -56,33 +56,33 @@ def attention_relations(definition: Definition) -> list[Relation]:
     1 with page size 1, if the test file has such a definition.
     """
     cases = _cases(definition)
-    found = [
+    relations = [
         Relation("batch-reversed", _batch_reversed, cases),
         Relation("batch-in-two", _batch_in_two, cases),
         Relation("kv-in-two-merged", _kv_in_two, cases),
     ]
     if is_prefill(definition):
-        found.append(Relation("prefill-in-chunks", _in_chunks, cases))
-        found.append(Relation("prefill-by-one-query", _by_one_query, cases))
+        relations.append(Relation("prefill-in-chunks", _in_chunks, cases))
+        relations.append(Relation("prefill-by-one-query", _by_one_query, cases))
     if not variant_of(definition).slopes:
-        found.append(head_shards(head_axes(definition), ALIKE, cases[:1]))
-    found += variant_relations(definition, cases)
+        relations.append(head_shards(head_axes(definition), ALIKE, cases[:1]))
+    relations += variant_relations(definition, cases)
     if takes_flag(definition):
         alone = Relation("output-alone", _output_alone, cases[:1], other_outputs=True)
-        found.append(alone)
+        relations.append(alone)
     if is_paged(definition):
-        found.append(Relation("pages-permuted", _pages_permuted, cases))
+        relations.append(Relation("pages-permuted", _pages_permuted, cases))
         if is_prefill(definition):
             decode = peer(definition, prefill=False)
-            found.append(Relation("prefill-is-decode", _is_decode, cases, decode))
+            relations.append(Relation("prefill-is-decode", _is_decode, cases, decode))
         if definition.axes["page_size"] > 1:
             single = peer(definition, prefill=is_prefill(definition), page_size=1)
-            found.append(Relation("page-size-1", _page_size_1, cases, single))
-    return found
+            relations.append(Relation("page-size-1", _page_size_1, cases, single))
+    return relations
 
 
 def _cases(definition: Definition) -> list[RelatedCase]:
-    found = []
+    related = []
     shapes = dict(_PREFILL if is_prefill(definition) else _DECODE)
     left = variant_of(definition).window_left
     if left >= 0:
@@ -96,8 +96,8 @@ def _cases(definition: Definition) -> list[RelatedCase]:
             case = paged_case(name, size, q_lens, kv_lens, page_size, masked)
         else:
             case = ragged_case(name, size, q_lens, kv_lens)
-        found.append(RelatedCase(name, size, case.axes, case.params))
-    return found
+        related.append(RelatedCase(name, size, case.axes, case.params))
+    return related
 
 
 def _output_alone(subject: RelatedCalls) -> Iterator[Claim]:
@@ -179,17 +179,17 @@ def _some_queries(batch: Batch, causal: bool) -> tuple[Batch, torch.Tensor]:
     Takes the first, a middle and the last query of each sequence. Also returns their
     rows in the batch's outputs: int64 [queries].
     """
-    found: Batch = []
+    parts: Batch = []
     rows: list[int] = []
     start = 0
     for one in batch:
         before = one.kv_len - one.q_len
         for i in sorted({0, one.q_len // 2, one.q_len - 1}):
             seen = slice(before + i + 1 if causal else None)
-            found.append(one.part(slice(i, i + 1), seen))
+            parts.append(one.part(slice(i, i + 1), seen))
             rows.append(start + i)
         start += one.q_len
-    return found, torch.tensor(rows)
+    return parts, torch.tensor(rows)
 
 
 def _single_queries(subject: RelatedCalls, run: ReferenceCall) -> Iterator[Claim]:

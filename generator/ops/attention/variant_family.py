@@ -78,12 +78,14 @@ class Geometry:
     @property
     def added_inputs(self) -> dict[str, Tensor]:
         """Return the inputs that plain attention lacks."""
-        found = {"sinks": SINKS} if self.sinks else {}
+        tensors = {"sinks": SINKS} if self.sinks else {}
         if self.special == "kve4m3":
-            found |= SCALES
+            tensors |= SCALES
         if self.special == "qe4m3_kve4m3":
-            found |= SCALES_OF_HEADS
-        return found | ({"custom_mask": MASK} if self.special == "custom_mask" else {})
+            tensors |= SCALES_OF_HEADS
+        return tensors | (
+            {"custom_mask": MASK} if self.special == "custom_mask" else {}
+        )
 
     @property
     def heads(self) -> str:
@@ -98,48 +100,48 @@ class Geometry:
     @property
     def constants(self) -> dict[str, float]:
         """Return the top-level constants of the reference."""
-        found: dict[str, float] = {}
+        stated: dict[str, float] = {}
         if self.window_left >= 0:
-            found["WINDOW_LEFT"] = self.window_left
+            stated["WINDOW_LEFT"] = self.window_left
         if self.soft_cap:
-            found["LOGITS_SOFT_CAP"] = float(self.soft_cap)
-        return found
+            stated["LOGITS_SOFT_CAP"] = float(self.soft_cap)
+        return stated
 
     def describe(self, stage: str) -> str:
         """Return the sentences on what a query sees and what becomes of its logits."""
-        found = []
+        sentences = []
         if self.special == "custom_mask":
-            found.append(_SPECIAL[self.special])
+            sentences.append(_SPECIAL[self.special])
         elif stage == "decode":
-            found.append("The query stands at its sequence's last key.")
+            sentences.append("The query stands at its sequence's last key.")
         elif self.causal:
-            found.append(
+            sentences.append(
                 "The mask is causal and aligned bottom-right: query i of q_len stands "
                 "at key kv_len - q_len + i."
             )
         else:
-            found.append("There is no mask: every query sees all keys.")
+            sentences.append("There is no mask: every query sees all keys.")
         if self.window_left >= 0:
-            found.append(
+            sentences.append(
                 f"A query at key p sees keys p - {self.window_left} ... p, a sliding "
                 f"window of {self.window_left + 1}."
             )
         if self.soft_cap:
-            found.append(
+            sentences.append(
                 f"A scaled logit l becomes {self.soft_cap} * tanh(l / {self.soft_cap}), "
                 "before mask and softmax."
             )
         if self.special not in ("", "custom_mask"):
-            found.append(_SPECIAL[self.special])
+            sentences.append(_SPECIAL[self.special])
         if self.sinks:
-            found.append(
+            sentences.append(
                 "A head's sink is one more logit, natural and unscaled, whose value is "
                 "zero: it adds to the sum of exponentials, and to lse. A query that sees "
                 "no key gives output 0 and the lse of its sink."
             )
         else:
-            found.append("A query that sees no key gives output 0 and lse -inf.")
-        return " ".join(found)
+            sentences.append("A query that sees no key gives output 0 and lse -inf.")
+        return " ".join(sentences)
 
     @property
     def tags(self) -> tuple[str, ...]:

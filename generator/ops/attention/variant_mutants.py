@@ -38,27 +38,27 @@ Wrong = Callable[[Inputs], tuple[dict[str, Any], Variant]]
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of what a definition's variant adds; none of plain attention."""
     variant = variant_of(definition)
-    found = []
+    defects = []
     if variant.window_left >= 0:
-        found += _of_window(definition, variant)
+        defects += _of_window(definition, variant)
     if variant.soft_cap:
-        found += _of_cap(definition, variant)
+        defects += _of_cap(definition, variant)
     if has_sinks(definition):
-        found += _of_sinks(definition, variant)
+        defects += _of_sinks(definition, variant)
     if variant.slopes:
-        found += _of_slopes(definition, variant)
+        defects += _of_slopes(definition, variant)
     if has_mask(definition):
-        found += _of_mask(definition, variant)
+        defects += _of_mask(definition, variant)
     if "k_scale" in definition.interface.inputs:
-        found += _of_scales(definition, variant)
+        defects += _of_scales(definition, variant)
     if is_head_major(definition):
-        found.append(on_inputs(definition, "pages read in layout NHD", _as_if_nhd))
+        defects.append(on_inputs(definition, "pages read in layout NHD", _as_if_nhd))
     if definition.constants.get("fp16", False):
-        found += _of_float16(definition)
+        defects += _of_float16(definition)
     if not variant.causal:
         causal = replace(variant, causal=True)
-        found.append(_as(definition, "causal mask left on", lambda i: ({}, causal)))
-    return tuple(found)
+        defects.append(_as(definition, "causal mask left on", lambda i: ({}, causal)))
+    return tuple(defects)
 
 
 def _of_window(definition: Definition, variant: Variant) -> list[DomainMutant]:
@@ -103,7 +103,7 @@ def _of_sinks(definition: Definition, variant: Variant) -> list[DomainMutant]:
         return lambda inputs: ({"sinks": change(inputs["sinks"], inputs)}, variant)
 
     missing = of(lambda sinks, inputs: sinks - math.inf)
-    found = [
+    defects = [
         _as(definition, "sinks missing", missing),
         _as(definition, "sinks missing in the LSE", missing, outputs="lse"),
         _as(definition, "sinks missing in the output", missing, outputs="output"),
@@ -113,14 +113,14 @@ def _of_sinks(definition: Definition, variant: Variant) -> list[DomainMutant]:
     ]
     if kv_heads < heads:
         ratio = heads // kv_heads
-        found.append(
+        defects.append(
             _as(
                 definition,
                 "sinks of the KV head",
                 of(lambda s, i: s[:kv_heads].repeat_interleave(ratio)),
             )
         )
-    return found
+    return defects
 
 
 def _of_slopes(definition: Definition, variant: Variant) -> list[DomainMutant]:
@@ -186,33 +186,33 @@ def _of_mask(definition: Definition, variant: Variant) -> list[DomainMutant]:
         "mask of the first sequence": of_first,
         "mask one element late": lambda i: {"custom_mask": i["custom_mask"].roll(1)},
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
 
     def added(inputs: Inputs) -> tuple[dict[str, Any], Variant]:
         return {"custom_mask": inputs["custom_mask"].double()}, variant
 
-    return [*found, _as(definition, "mask added as 0 or 1", added)]
+    return [*defects, _as(definition, "mask added as 0 or 1", added)]
 
 
 def _of_scales(definition: Definition, variant: Variant) -> list[DomainMutant]:
-    found = scale_mutants(definition, "k_scale", "v_scale")
+    defects = scale_mutants(definition, "k_scale", "v_scale")
     if "q_scale" in definition.interface.inputs:
-        found += scale_mutants_of_heads(definition)
+        defects += scale_mutants_of_heads(definition)
     for output in ("lse", "output"):
         name = f"k_scale missing in the {output}"
         wrong: Wrong = lambda i: ({"k_scale": i["k_scale"] ** 0}, variant)
-        found.append(_as(definition, name, wrong, outputs=output))
-    return found
+        defects.append(_as(definition, name, wrong, outputs=output))
+    return defects
 
 
 def _as_if_nhd(inputs: Inputs) -> dict[str, Any]:
     """Read the memory of pages in layout HND as if it were in layout NHD."""
-    found = {}
+    caches = {}
     for name in ("k_cache", "v_cache"):
         pages, heads, slots, dim = inputs[name].shape
         read = inputs[name].view(pages, slots, heads, dim)
-        found[name] = read.transpose(1, 2).contiguous()
-    return found
+        caches[name] = read.transpose(1, 2).contiguous()
+    return caches
 
 
 def _of_float16(definition: Definition) -> list[DomainMutant]:
@@ -244,10 +244,10 @@ def _as(
                 over_heads(given.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
             )
             q = given["q"].double() * of_q
-            found = oracle_paged(q, k, v, given, variant, tuple(scales))
+            attended = oracle_paged(q, k, v, given, variant, tuple(scales))
         else:
-            found = oracle_ragged(given, variant)
-        replaced = dict(zip(("output", "lse"), found, strict=True))
+            attended = oracle_ragged(given, variant)
+        replaced = dict(zip(("output", "lse"), attended, strict=True))
         return tuple(
             replaced[part].to(value.dtype) if part in outputs.split() else value
             for part, value in right.items()

@@ -38,32 +38,34 @@ def variant_relations(
     """
     variant = variant_of(definition)
     plain = peer(definition, prefill=is_prefill(definition), plain=True)
-    found = []
+    relations = []
     if variant.window_left >= 0:
-        found.append(Relation("window-is-all-that-counts", _only_window, cases))
+        relations.append(Relation("window-is-all-that-counts", _only_window, cases))
         full = peer(definition, prefill=is_prefill(definition), windowless=True)
-        found.append(Relation("long-window-is-none", _within_window, cases, full))
+        relations.append(Relation("long-window-is-none", _within_window, cases, full))
     if variant.soft_cap and variant.window_left < 0:
-        found.append(Relation("cap-of-small-logits", _small_logits, cases, plain))
+        relations.append(Relation("cap-of-small-logits", _small_logits, cases, plain))
     if has_sinks(definition):
-        found.append(Relation("sink-takes-its-share", _sink_share, cases))
-        found.append(Relation("sinks-of-one-head", _one_sink, cases))
+        relations.append(Relation("sink-takes-its-share", _sink_share, cases))
+        relations.append(Relation("sinks-of-one-head", _one_sink, cases))
         if variant.window_left < 0:
             bare = _sinkless(definition)
-            found.append(Relation("no-sink-is-plain", _without_sinks, cases, bare))
+            relations.append(Relation("no-sink-is-plain", _without_sinks, cases, bare))
     if has_mask(definition):
         for name, causal in (("tril-is-causal", True), ("ones-is-no-mask", False)):
             other = peer(definition, prefill=True, plain=True, causal=causal)
-            found.append(Relation(name, partial(_by_position, causal), cases, other))
+            relations.append(
+                Relation(name, partial(_by_position, causal), cases, other)
+            )
     if is_head_major(definition):
-        found.append(Relation("hnd-is-nhd", _same, cases, plain))
+        relations.append(Relation("hnd-is-nhd", _same, cases, plain))
     if stored_scales(definition):
-        found.append(Relation("scales-doubled", _scales_doubled, cases))
+        relations.append(Relation("scales-doubled", _scales_doubled, cases))
         if "q_scale" not in definition.interface.inputs:
-            found.append(Relation("dequantised-cache", _dequantised, cases, plain))
+            relations.append(Relation("dequantised-cache", _dequantised, cases, plain))
     if not variant.causal:
-        found.append(Relation("keys-permuted", _keys_permuted, cases))
-    return found
+        relations.append(Relation("keys-permuted", _keys_permuted, cases))
+    return relations
 
 
 def _only_window(subject: RelatedCalls) -> Iterator[Claim]:

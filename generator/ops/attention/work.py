@@ -12,8 +12,8 @@ from generator.ops.work import size_of
 
 def lengths(indptr: torch.Tensor) -> list[int]:
     """Return the lengths of the pieces that an indptr separates."""
-    found: list[int] = indptr.diff().tolist()
-    return found
+    lengths: list[int] = indptr.diff().tolist()
+    return lengths
 
 
 def paged_lengths(inputs: Mapping[str, Any], page: int) -> tuple[list[int], list[int]]:

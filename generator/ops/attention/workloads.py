@@ -129,9 +129,9 @@ def seen_keys(axes: Mapping[str, int], causal: bool) -> int:
     Where fewer keys than queries were captured, they are those of SGLang's pass over the
     prefix, which is not causal: a causal pass sees the keys of its own queries as well.
     """
-    found = keys(axes)
+    count = keys(axes)
     queries = axes.get("total_q", 0)
-    return found + queries if causal and found < queries else found
+    return count + queries if causal and count < queries else count
 
 
 def ragged_fits(spec: Spec, captured: CapturedWorkload) -> bool:

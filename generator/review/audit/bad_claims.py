@@ -69,7 +69,7 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: evidence on a definition that a later change may bring",
-        runs(lambda found, subject: found.update(x={**found[subject.first]})),
+        runs(lambda entries, subject: entries.update(x={**entries[subject.first]})),
         CLAIM.id,
     )
     yield PullRequest(
@@ -79,12 +79,14 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: an audit of a text that a later change may bring",
-        audits(lambda found, subject: found[subject.first].update(sha256="ab" * 32)),
+        audits(
+            lambda entries, subject: entries[subject.first].update(sha256="ab" * 32)
+        ),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: an audit of a definition that a later change may bring",
-        audits(lambda found, subject: found.update(x={**found[subject.first]})),
+        audits(lambda entries, subject: entries.update(x={**entries[subject.first]})),
         CLAIM.id,
     )
     yield PullRequest(
@@ -94,19 +96,21 @@ def of_claims() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "claim: a survivor is off the audit",
-        audits(lambda found, subject: found[subject.first].update(survivors=[])),
+        audits(lambda entries, subject: entries[subject.first].update(survivors=[])),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: an audit of more defects",
         audits(
-            lambda found, subject: found[subject.first]["counts"].update(caught=400)
+            lambda entries, subject: entries[subject.first]["counts"].update(caught=400)
         ),
         CLAIM.id,
     )
     yield PullRequest(
         "claim: nothing survived",
-        audits(lambda found, subject: found[subject.first].update(_NOTHING_SURVIVED)),
+        audits(
+            lambda entries, subject: entries[subject.first].update(_NOTHING_SURVIVED)
+        ),
         CLAIM.id,
     )
     yield PullRequest(
@@ -147,12 +151,14 @@ def of_claims() -> Iterator[PullRequest]:
     for what, edit in {
         "a file of evidence": editing(EVIDENCE, _noted),
         "a run": editing(EVIDENCE, lambda value: _noted(value["runs"][0])),
-        "a result": runs(lambda found, subject: _noted(found[subject.first])),
+        "a result": runs(lambda entries, subject: _noted(entries[subject.first])),
         "a source": runs(
-            lambda found, subject: _noted(found[subject.first]["sources"]["flashinfer"])
+            lambda entries, subject: _noted(
+                entries[subject.first]["sources"]["flashinfer"]
+            )
         ),
         "the audit": editing(AUDIT, _noted),
-        "an audit": audits(lambda found, subject: _noted(found[subject.first])),
+        "an audit": audits(lambda entries, subject: _noted(entries[subject.first])),
     }.items():
         yield PullRequest(
             f"claim: a note in {what}, which no reader reads", edit, UNKNOWN_PATH.id
@@ -160,14 +166,14 @@ def of_claims() -> Iterator[PullRequest]:
     for name, change in {
         "smaller errors": runs(_smaller_errors),
         "more cases": runs(
-            lambda found, subject: found[subject.first]["sources"]["flashinfer"].update(
-                cases=99
-            )
+            lambda entries, subject: entries[subject.first]["sources"][
+                "flashinfer"
+            ].update(cases=99)
         ),
         "another GPU": replacing(EVIDENCE, "a GPU", "another GPU"),
         "another day": replacing(EVIDENCE, "2026-01-01", "2026-01-09"),
         "of a kernel that was never run": runs(
-            lambda found, subject: found[subject.first]["sources"].update(
+            lambda entries, subject: entries[subject.first]["sources"].update(
                 {"sglang": {"verdict": "PASSED", "cases": 9}}
             )
         ),
@@ -239,8 +245,8 @@ def _noted(value: dict[str, Any]) -> None:
     value["note"] = "All of it agreed on every GPU."
 
 
-def _foretold(found: dict[str, Any], subject: AuditedDataset) -> None:
-    found[subject.first] = {**found[subject.first], "sha256": "ab" * 32}
+def _foretold(entries: dict[str, Any], subject: AuditedDataset) -> None:
+    entries[subject.first] = {**entries[subject.first], "sha256": "ab" * 32}
 
 
 def _of_the_new_text(files: Files, subject: AuditedDataset) -> None:
@@ -248,8 +254,8 @@ def _of_the_new_text(files: Files, subject: AuditedDataset) -> None:
     files[path] = evidence(files, subject, subject.first)
 
 
-def _smaller_errors(found: dict[str, Any], subject: AuditedDataset) -> None:
-    for source in found[subject.first]["sources"].values():
+def _smaller_errors(entries: dict[str, Any], subject: AuditedDataset) -> None:
+    for source in entries[subject.first]["sources"].values():
         source["nmse"] = 0.0
 
 

@@ -215,15 +215,15 @@ def of_removals() -> Iterator[PullRequest]:
         ),
         "all definitions": removing("definitions/"),
         "an entry of the evidence": runs(
-            lambda found, subject: found.pop(subject.first)
+            lambda entries, subject: entries.pop(subject.first)
         ),
         "a source of the evidence": runs(
-            lambda found, subject: found[subject.first]["sources"].pop("flashinfer")
+            lambda entries, subject: entries[subject.first]["sources"].pop("flashinfer")
         ),
         "all runs of a file": adding(EVIDENCE, '{"format": 1, "runs": []}'),
         "evidence that can be read": adding(EVIDENCE, "<<<<<<< HEAD\n"),
         "an entry of the audit": audits(
-            lambda found, subject: found.pop(subject.first)
+            lambda entries, subject: entries.pop(subject.first)
         ),
         "an audit that can be read": adding(AUDIT, "<<<<<<< HEAD\n"),
         "a workload": workloads(lambda lines: lines[1:]),
@@ -283,11 +283,11 @@ def of_removals() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "replaced: a failed test is off the record",
-        runs(lambda found, subject: found[subject.first].pop("failed")),
+        runs(lambda entries, subject: entries[subject.first].pop("failed")),
         REMOVED.id,
         ReviewRequest(trust_evidence=True),
         before=runs(
-            lambda found, subject: found[subject.first].update(failed=["test_x"])
+            lambda entries, subject: entries[subject.first].update(failed=["test_x"])
         ),
     )
     for path, what in (
@@ -310,10 +310,10 @@ def of_removals() -> Iterator[PullRequest]:
         )
     for what, change in {
         "an entry of the evidence": runs(
-            lambda found, subject: found.pop(subject.first)
+            lambda entries, subject: entries.pop(subject.first)
         ),
         "the entry of the audit": audits(
-            lambda found, subject: found.pop(subject.first)
+            lambda entries, subject: entries.pop(subject.first)
         ),
     }.items():
         yield PullRequest(

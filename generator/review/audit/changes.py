@@ -94,8 +94,8 @@ def workloads(edit: Any) -> Change:
     def change(files: Files, subject: AuditedDataset) -> None:
         path = subject.workloads(subject.first)
         lines = [json.loads(line) for line in files[path].splitlines()]
-        found = edit(lines)
-        lines = lines if found is None else found
+        edited = edit(lines)
+        lines = lines if edited is None else edited
         files[path] = "".join(json.dumps(line) + "\n" for line in lines).encode()
 
     return change
@@ -127,8 +127,10 @@ def agreed_at_workloads(files: Files, subject: AuditedDataset) -> None:
     lines = map(json.loads, files[subject.workloads(subject.first)].splitlines())
     names = [workload_identity(line["workload"]) for line in lines]
 
-    def edit(found: dict[str, Any], subject: AuditedDataset) -> None:
-        found[subject.first]["sources"]["flashinfer"]["compared"] = {"workload": names}
+    def edit(entries: dict[str, Any], subject: AuditedDataset) -> None:
+        entries[subject.first]["sources"]["flashinfer"]["compared"] = {
+            "workload": names
+        }
 
     runs(edit)(files, subject)
 

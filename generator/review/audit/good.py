@@ -155,7 +155,7 @@ def _of_evidence() -> Iterator[PullRequest]:
     yield PullRequest(
         "evidence: a kernel more, trusted",
         runs(
-            lambda found, subject: found[subject.first]["sources"].update(
+            lambda entries, subject: entries[subject.first]["sources"].update(
                 {"sglang": {"verdict": "PASSED", "cases": 5}}
             )
         ),
@@ -163,7 +163,7 @@ def _of_evidence() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "audit: a survivor less, trusted",
-        audits(lambda found, subject: found[subject.first].update(survivors=[])),
+        audits(lambda entries, subject: entries[subject.first].update(survivors=[])),
         asked=TRUSTED,
     )
     yield PullRequest("audit: laid out anew", editing(AUDIT, lambda value: None))
@@ -213,7 +213,7 @@ def _accepted() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "accepted: an entry of the evidence is gone",
-        runs(lambda found, subject: found.pop(subject.first)),
+        runs(lambda entries, subject: entries.pop(subject.first)),
         asked=taking(EVIDENCE),
     )
     yield PullRequest(

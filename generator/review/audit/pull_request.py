@@ -97,8 +97,8 @@ def editing(path: str, edit: Callable[[Any], Any]) -> Change:
     def change(files: Files, subject: AuditedDataset) -> None:
         at = _named(path, subject)
         value = json.loads(files[at])
-        found = edit(value)
-        files[at] = json.dumps(value if found is None else found, indent=2).encode()
+        edited = edit(value)
+        files[at] = json.dumps(value if edited is None else edited, indent=2).encode()
 
     return change
 

@@ -74,7 +74,7 @@ def tried(one: PullRequest, subject: AuditedDataset) -> Tried:
     """Return whether a review refuses a bad one by its point, or approves a good one."""
     review = review_of(one, subject)
     points = tuple(dict.fromkeys(reason.point for reason in review.grounds))
-    found = Tried(one.name, one.refused_by, review.decision, points)
+    tried = Tried(one.name, one.refused_by, review.decision, points)
     wrong = ""
     if one.refused_by:
         if review.decision is Decision.APPROVE:
@@ -83,7 +83,7 @@ def tried(one: PullRequest, subject: AuditedDataset) -> Tried:
             wrong = f"refused by {', '.join(points)}, not by {one.refused_by}"
     elif review.decision is not Decision.APPROVE:
         wrong = f"{review.decision.value}: {'; '.join(review.reasons)}"
-    return Tried(one.name, one.refused_by, found.decision, points, one_line(wrong, 300))
+    return Tried(one.name, one.refused_by, tried.decision, points, one_line(wrong, 300))
 
 
 def audit_reviews(
@@ -95,13 +95,13 @@ def audit_reviews(
             yield tried(one, subject)
 
 
-def audit_report(found: Sequence[Tried], subject: AuditedDataset) -> Report:
+def audit_report(tried: Sequence[Tried], subject: AuditedDataset) -> Report:
     """Return the report: what was not as it must be first."""
-    wrong = [one for one in found if one.wrong]
-    bad = [one for one in found if one.refused_by]
-    good = len(found) - len(bad)
+    wrong = [one for one in tried if one.wrong]
+    bad = [one for one in tried if one.refused_by]
+    good = len(tried) - len(bad)
     refused_ones = sum(not one.wrong for one in bad)
-    approved = sum(not one.wrong for one in found if not one.refused_by)
+    approved = sum(not one.wrong for one in tried if not one.refused_by)
     summary = (
         f"{refused_ones} of {plural(len(bad), 'bad pull request')} refused by the right "
         f"point, {approved} of {good} good ones approved"
@@ -117,7 +117,7 @@ def audit_report(found: Sequence[Tried], subject: AuditedDataset) -> Report:
             ),
             Status.FAILED if one.wrong else Status.PASSED,
         )
-        for one in sorted(found, key=lambda one: not one.wrong)
+        for one in sorted(tried, key=lambda one: not one.wrong)
     ]
     columns = ("pull request", "to be refused by", "verdict", "points")
     return Report(
@@ -126,7 +126,7 @@ def audit_report(found: Sequence[Tried], subject: AuditedDataset) -> Report:
         conclusion=Conclusion(status, summary),
         payload={
             "definitions": [subject.first, subject.second, subject.third],
-            "pull_requests": found,
+            "pull_requests": tried,
         },
         sections=(Section("", [Table(rows, columns, words=columns)]),),
     )

@@ -118,9 +118,9 @@ def make_subject(dataset: Path) -> AuditedDataset:
 
 
 def _fitting(dataset: Path) -> list[LoadedDefinition]:
-    found = discover_definitions(dataset)
+    discovered = discover_definitions(dataset)
     by_op: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for file in found.files:
+    for file in discovered.files:
         lines = dataset / f"workloads/{file.op_type}/{file.name}.jsonl"
         is_known = file.op_type in op_packages() and lines.is_file()
         if is_known and not _has_blobs(dataset, str(lines.relative_to(dataset))):

@@ -51,7 +51,7 @@ def activation_relations(definition: Definition) -> list[Relation]:
     cases = [RelatedCase("five-rows", "small", {"num_tokens": 5}, {"std": 2.0})]
     gelu = "gelu" in definition.constants
     alike = {"output": _ALIKE_GELU if gelu else _ALIKE}
-    found = [
+    relations = [
         reordered("rows-reversed", ["num_tokens"], alike, cases),
         in_two_parts("rows-in-two", "num_tokens", alike, cases),
     ]
@@ -60,16 +60,16 @@ def activation_relations(definition: Definition) -> list[Relation]:
         permuted = reordered(
             "columns-permuted", ["intermediate_size"], alike, cases, _shuffled
         )
-        return [*found, permuted, squares]
-    found.append(Relation("columns-permuted", _permuted, cases))
+        return [*relations, permuted, squares]
+    relations.append(Relation("columns-permuted", _permuted, cases))
     if {"oai", "limit"} & set(definition.constants):
-        found.append(Relation("beyond-the-limit", _clipped, cases))
+        relations.append(Relation("beyond-the-limit", _clipped, cases))
     else:
-        found.append(Relation("up-times-minus-two", _scaled, cases))
-        found.append(Relation("gate-saturated", _saturated, cases))
+        relations.append(Relation("up-times-minus-two", _scaled, cases))
+        relations.append(Relation("gate-saturated", _saturated, cases))
     if "oai" not in definition.constants:
-        found.append(Relation("gate-negated", _negated, cases))
-    return found
+        relations.append(Relation("gate-negated", _negated, cases))
+    return relations
 
 
 def _halves(subject: RelatedCalls) -> tuple[torch.Tensor, torch.Tensor]:

@@ -20,9 +20,9 @@ def block_mask(inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return which blocks of keys each block of queries sees: bool [rows, columns]."""
     starts, columns = inputs["indptr"], inputs["indices"].long()
     rows = torch.arange(len(starts) - 1, device=starts.device)
-    found = torch.zeros(len(rows), len(inputs["k"]), dtype=torch.bool)
-    found[rows.repeat_interleave(starts.diff().long()).cpu(), columns.cpu()] = True
-    return found.to(starts.device)
+    mask = torch.zeros(len(rows), len(inputs["k"]), dtype=torch.bool)
+    mask[rows.repeat_interleave(starts.diff().long()).cpu(), columns.cpu()] = True
+    return mask.to(starts.device)
 
 
 def visible(definition: Definition, inputs: Mapping[str, Any]) -> torch.Tensor:

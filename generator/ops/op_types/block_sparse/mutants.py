@@ -32,7 +32,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     without: tuple[str, ...] = (_INTERLEAVED,)
     if is_variable(definition) or "mask" in names:
         without += _OF_NO_KEY
-    found = [m for m in gqa_mutants(definition) if m.name not in without]
+    defects = [m for m in gqa_mutants(definition) if m.name not in without]
     seen: dict[str, Seen] = {"pattern ignored": _all}
     seen["next row's blocks"] = _next_row
     if is_variable(definition):
@@ -50,19 +50,20 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             seen["mask ignored"] = _without_mask
             seen["mask of the first block for all"] = _first_mask
             seen["mask one key too strict"] = _strict
-    found += [_under(definition, name, mask) for name, mask in seen.items()]
+    defects += [_under(definition, name, mask) for name, mask in seen.items()]
     if 1 < definition.axes["num_kv_heads"] < definition.axes["num_qo_heads"]:
-        found.append(_interleaved(definition))
-    return tuple(found)
+        defects.append(_interleaved(definition))
+    return tuple(defects)
 
 
 def _under(definition: Definition, name: str, seen: Seen) -> DomainMutant:
     """Return the mutant that attends under another mask, rounded as the outputs are."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = dense_attention(definition, inputs, seen(definition, inputs))
+        attended = dense_attention(definition, inputs, seen(definition, inputs))
         return tuple(
-            wrong.to(right.dtype) for wrong, right in zip(found, outputs, strict=True)
+            wrong.to(right.dtype)
+            for wrong, right in zip(attended, outputs, strict=True)
         )
 
     return on_outputs(definition, name, spoil)
@@ -86,10 +87,10 @@ def _expanded(blocks: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
 def _fitted(seen: torch.Tensor, inputs: Inputs) -> torch.Tensor:
     """Cut or pad a mask [rows, columns] to all queries and keys."""
     queries, keys = (inputs[n].shape[0] * inputs[n].shape[1] for n in ("q", "k"))
-    found = torch.zeros(1, queries, keys, dtype=torch.bool)
+    mask = torch.zeros(1, queries, keys, dtype=torch.bool)
     part = seen[:queries, :keys]
-    found[0, : part.shape[0], : part.shape[1]] = part
-    return found
+    mask[0, : part.shape[0], : part.shape[1]] = part
+    return mask
 
 
 def _transposed(definition: Definition, inputs: Inputs) -> torch.Tensor:
@@ -106,7 +107,7 @@ def _without(place: int) -> Seen:
     """Return the mask without one block of each row that has several."""
 
     def seen(definition: Definition, inputs: Inputs) -> torch.Tensor:
-        found = visible(definition, inputs).clone()
+        mask = visible(definition, inputs).clone()
         starts, columns = inputs["indptr"].tolist(), inputs["k"].shape[1]
         rows = inputs["q"].shape[1]
         for row in range(len(starts) - 1):
@@ -114,8 +115,8 @@ def _without(place: int) -> Seen:
                 at = starts[row] if place == 0 else starts[row + 1] - 1
                 first = int(inputs["indices"][at]) * columns
                 own = slice(row * rows, (row + 1) * rows)
-                found[:, own, first : first + columns] = False
-        return found
+                mask[:, own, first : first + columns] = False
+        return mask
 
     return seen
 
@@ -132,12 +133,12 @@ def _first_mask(definition: Definition, inputs: Inputs) -> torch.Tensor:
 
 def _strict(definition: Definition, inputs: Inputs) -> torch.Tensor:
     """Hide the last key that each query sees, where it sees several."""
-    found = visible(definition, inputs).clone()
-    for query in range(found.shape[1]):
-        keys = found[0, query].nonzero()[:, 0]
+    mask = visible(definition, inputs).clone()
+    for query in range(mask.shape[1]):
+        keys = mask[0, query].nonzero()[:, 0]
         if len(keys) > 1:
-            found[0, query, keys[-1]] = False
-    return found
+            mask[0, query, keys[-1]] = False
+    return mask
 
 
 def _even_sizes(definition: Definition, inputs: Inputs) -> torch.Tensor:
@@ -152,8 +153,8 @@ def _even_sizes(definition: Definition, inputs: Inputs) -> torch.Tensor:
 
 
 def _first_head(definition: Definition, inputs: Inputs) -> torch.Tensor:
-    found = visible(definition, inputs)
-    return found[:1].expand_as(found)
+    mask = visible(definition, inputs)
+    return mask[:1].expand_as(mask)
 
 
 def _next_head(definition: Definition, inputs: Inputs) -> torch.Tensor:
@@ -169,10 +170,10 @@ def _interleaved(definition: Definition) -> DomainMutant:
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         given = {**inputs, "q": inputs["q"].index_select(axis, order)}
-        found = dense_attention(definition, given, visible(definition, inputs))
+        attended = dense_attention(definition, given, visible(definition, inputs))
         return tuple(
             wrong.index_select(axis, back).to(right.dtype)
-            for wrong, right in zip(found, outputs, strict=True)
+            for wrong, right in zip(attended, outputs, strict=True)
         )
 
     return on_outputs(definition, _INTERLEAVED, spoil)

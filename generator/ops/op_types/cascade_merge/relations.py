@@ -55,7 +55,7 @@ def merge_relations(definition: Definition) -> list[Relation]:
     several = "v" in definition.interface.inputs
     axes = {"seq_len": 6} | ({"num_states": 4} if several else {})
     cases = [RelatedCase("six-rows", "small", axes, {"spread": 3.0})]
-    found = [
+    relations = [
         reordered("rows-reversed", ["seq_len"], ALIKE, cases),
         reordered("heads-reversed", ["num_heads"], ALIKE, cases),
         reordered("columns-reversed", ["head_dim"], ALIKE, cases),
@@ -67,8 +67,8 @@ def merge_relations(definition: Definition) -> list[Relation]:
         Relation("merged-in-steps", _in_steps, cases),
     ]
     if several:
-        found.append(Relation("two-states", _two, cases, _merges_two(definition)))
-    return found
+        relations.append(Relation("two-states", _two, cases, _merges_two(definition)))
+    return relations
 
 
 def _merges_two(definition: Definition) -> Any:

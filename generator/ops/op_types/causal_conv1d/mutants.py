@@ -50,9 +50,9 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "states hold outputs": _of_outputs,
         "slots not of the batch zero": _others_zero,
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
-    return tuple(found)
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects += [on_outputs(definition, name, change) for name, change in spoilt.items()]
+    return tuple(defects)
 
 
 def _of_activation(
@@ -184,9 +184,9 @@ def _of_outputs(outputs: Outputs, inputs: Inputs) -> Outputs:
 def _others_zero(outputs: Outputs, inputs: Inputs) -> Outputs:
     """Return a pool that is zero outside of the batch's slots."""
     output, pool = outputs
-    found = torch.zeros_like(pool)
-    found[_slots(inputs)] = pool[_slots(inputs)]
-    return output, found
+    emptied = torch.zeros_like(pool)
+    emptied[_slots(inputs)] = pool[_slots(inputs)]
+    return output, emptied
 
 
 def _together(run: Run, inputs: dict[str, Any]) -> Any:

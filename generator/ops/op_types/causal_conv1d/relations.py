@@ -40,13 +40,13 @@ def conv_relations(definition: Definition) -> list[Relation]:
         }
         params = {"lengths": (2, 7, 5), "fresh": (1,), "std": 1.0}
         cases = [RelatedCase("three-sequences", "small", axes, params)]
-        found = [Relation("split-after-some-tokens", _split, cases)]
+        relations = [Relation("split-after-some-tokens", _split, cases)]
     else:
         axes = {"batch_size": 4, "num_slots": 6}
         cases = [RelatedCase("four-rows", "small", axes, {"padding": (2,), "std": 1.0})]
-        found = [reordered("batch-reversed", ["batch_size"], _ALIKE, cases)]
+        relations = [reordered("batch-reversed", ["batch_size"], _ALIKE, cases)]
     return [
-        *found,
+        *relations,
         reordered("channels-reversed", ["dim"], _ALIKE, cases),
         Relation("slots-permuted", _slots_permuted, cases),
     ]

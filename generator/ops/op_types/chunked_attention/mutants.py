@@ -29,11 +29,11 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             i, Variant(window_left=chunk - 1)
         ),
     }
-    found = [_of_both(definition, name, wrong) for name, wrong in wrongs.items()]
+    defects = [_of_both(definition, name, wrong) for name, wrong in wrongs.items()]
     for place, name in enumerate(("output", "LSE")):
         missing = f"chunks missing in the {name}"
-        found.append(_of_both(definition, missing, oracle_ragged, place))
-    return tuple(found)
+        defects.append(_of_both(definition, missing, oracle_ragged, place))
+    return tuple(defects)
 
 
 def _of_both(
@@ -42,10 +42,10 @@ def _of_both(
     """Return the mutant whose outputs, or one of them, are others."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = wrong(inputs)
+        wrongs = wrong(inputs)
         return tuple(
             right if only is not None and place != only else other.to(right.dtype)
-            for place, (right, other) in enumerate(zip(outputs, found, strict=True))
+            for place, (right, other) in enumerate(zip(outputs, wrongs, strict=True))
         )
 
     return on_outputs(definition, name, spoil)

@@ -41,8 +41,8 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     ) -> torch.Tensor:
         square = rows.square().mean(dim=-1, keepdim=True)
         length = torch.sqrt(square + eps) if to_length is None else to_length(square)
-        found: torch.Tensor = rows / length * inputs["weight"].double()
-        return found
+        scaled: torch.Tensor = rows / length * inputs["weight"].double()
+        return scaled
 
     def of(rows: Callable[[Inputs], torch.Tensor]) -> Formula:
         return lambda i: (normed(rows(i), i), rows(i))
@@ -103,8 +103,8 @@ def _sum(inputs: Inputs) -> torch.Tensor:
 
 
 def _residual(inputs: Inputs) -> torch.Tensor:
-    found: torch.Tensor = inputs["residual"].double()
-    return found
+    residual: torch.Tensor = inputs["residual"].double()
+    return residual
 
 
 def _rows(inputs: Inputs) -> torch.Tensor:
@@ -116,8 +116,8 @@ def _rounded_sum(inputs: Inputs) -> torch.Tensor:
     total, *others = inputs["hidden_states"]
     for part in others:
         total = (total.float() + part.float()).bfloat16()
-    found: torch.Tensor = total.double()
-    return found
+    rounded: torch.Tensor = total.double()
+    return rounded
 
 
 def _ranks(inputs: Inputs, kept: slice) -> dict[str, Any]:

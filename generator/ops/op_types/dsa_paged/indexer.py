@@ -55,7 +55,7 @@ def indexer_cases(definition: Definition) -> list[Case]:
     k, page = definition.axes["topk"], definition.axes["page_size"]
     ragged = tuple(Stream("indexer lengths").integers(1, 4 * k, 6))
     long = tuple(Stream("indexer long lengths").integers(1, 8 * k, 24))
-    found = {
+    sizes = {
         "one-token": ("small", (1,)),
         "around-a-page": ("small", (1, page - 1, page, page + 1, 2 * page + 1)),
         "empty-sequence": ("small", (17, 0, page + 6)),
@@ -65,7 +65,7 @@ def indexer_cases(definition: Definition) -> list[Case]:
         "past-limits": (LIMITS, (520 * page, *[40] * 36)),
         "long": ("large", long),
     }
-    made = [_case(name, size, n, k, page) for name, (size, n) in found.items()]
+    made = [_case(name, size, n, k, page) for name, (size, n) in sizes.items()]
     pages = {"num_pages": (1 << 13) + 500}
     # of no more tokens than are chosen all are chosen, whatever they weigh
     (some,) = (case for case in made if case.name == "around-topk")

@@ -91,7 +91,7 @@ def _chosen_by(score: Score) -> Callable[[Outputs, Inputs], Outputs]:
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         (ids,) = outputs
-        found = torch.full_like(ids, _PADDING)
+        picked = torch.full_like(ids, _PADDING)
         for row in range(len(ids)):
             visible = visible_ids(inputs, row)
             q = inputs["q_index_fp8"][row].double()
@@ -99,8 +99,8 @@ def _chosen_by(score: Score) -> Callable[[Outputs, Inputs], Outputs]:
                 *unpacked(inputs, visible), q, inputs["weights"][row].double()
             )
             best = scores.argsort(descending=True, stable=True)[: ids.shape[1]]
-            found[row, : len(best)] = visible[best].to(ids.dtype)
-        return (found,)
+            picked[row, : len(best)] = visible[best].to(ids.dtype)
+        return (picked,)
 
     return spoil
 
@@ -130,14 +130,14 @@ def _by_token(inputs: Inputs) -> dict[str, Any]:
 
 def _local(ids: torch.Tensor, inputs: Inputs) -> torch.Tensor:
     """Replace ids in the pool by positions in the sequence."""
-    found = ids.clone()
+    moved = ids.clone()
     for row, chosen in enumerate(ids):
         visible = visible_ids(inputs, row)
         ordered, places = visible.sort()
         kept = chosen != _PADDING
         where = torch.searchsorted(ordered, chosen[kept].long())
-        found[row, kept] = places[where.clamp_max(len(places) - 1)].to(ids.dtype)
-    return found
+        moved[row, kept] = places[where.clamp_max(len(places) - 1)].to(ids.dtype)
+    return moved
 
 
 def _last(ids: torch.Tensor) -> torch.Tensor:
@@ -147,24 +147,24 @@ def _last(ids: torch.Tensor) -> torch.Tensor:
 
 
 def _twice(ids: torch.Tensor) -> torch.Tensor:
-    found = ids.clone()
+    repeated = ids.clone()
     if ids.shape[1] > 1:
-        found[:, 1] = ids[:, 1].where(ids[:, 1] == _PADDING, ids[:, 0])
-    return found
+        repeated[:, 1] = ids[:, 1].where(ids[:, 1] == _PADDING, ids[:, 0])
+    return repeated
 
 
 def _foreign(ids: torch.Tensor) -> torch.Tensor:
-    found = ids.clone()
-    found[0, 0] = ids[-1, 0]
-    return found
+    other = ids.clone()
+    other[0, 0] = ids[-1, 0]
+    return other
 
 
 def _without_best(ids: torch.Tensor, inputs: Inputs) -> torch.Tensor:
     """Replace each row's best token by its worst, where that is not selected."""
-    found = ids.clone()
+    swapped = ids.clone()
     for row in range(len(ids)):
         scores = exact_scores(inputs, row)
         if len(scores) > ids.shape[1]:
             order = visible_ids(inputs, row)[scores.argsort(descending=True)]
-            found[row, found[row] == order[0]] = order[-1].to(ids.dtype)
-    return found
+            swapped[row, swapped[row] == order[0]] = order[-1].to(ids.dtype)
+    return swapped

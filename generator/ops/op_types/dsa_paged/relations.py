@@ -45,7 +45,7 @@ def sparse_relations(definition: Definition) -> list[Relation]:
     axes = {"num_tokens": len(counts), "num_pages": pool}
     params = {"counts": counts, "scattered": False, "ends": False, "q_std": 2.0}
     cases = [RelatedCase("short-lists", "small", axes, params)]
-    found = [
+    relations = [
         reordered("tokens-reversed", ["num_tokens"], ALIKE, cases),
         in_two_parts("tokens-in-two", "num_tokens", ALIKE, cases),
         head_shards(["num_qo_heads"], ALIKE, cases),
@@ -58,8 +58,8 @@ def sparse_relations(definition: Definition) -> list[Relation]:
         def accepts(other: Definition) -> bool:
             return other.axes == {**definition.axes, "page_size": 1}
 
-        found.append(Relation("page-size-1", _page_size_1, cases, accepts))
-    return found
+        relations.append(Relation("page-size-1", _page_size_1, cases, accepts))
+    return relations
 
 
 def _lists_shuffled(subject: RelatedCalls) -> Iterator[Claim]:

@@ -35,7 +35,7 @@ _NEGATED = Bound(EXACT, "of -x all products have the other sign and the same bit
 def gated_relations(definition: Definition) -> list[Relation]:
     """Return the relations of a gated norm."""
     cases = [RelatedCase("seven-rows", "small", {"batch_size": 7})]
-    found = [
+    relations = [
         reordered("rows-reversed", ["batch_size"], _ALIKE, cases),
         in_two_parts("rows-in-two", "batch_size", _ALIKE, cases),
         # groups are reversed as well, and each keeps its columns
@@ -43,8 +43,8 @@ def gated_relations(definition: Definition) -> list[Relation]:
         Relation("rows-scaled-and-negated", _scaled, cases),
     ]
     if "num_groups" in definition.axes:
-        found.append(Relation("groups-apart", _apart, cases))
-    return found
+        relations.append(Relation("groups-apart", _apart, cases))
+    return relations
 
 
 def _scaled(subject: RelatedCalls) -> Iterator[Claim]:

@@ -58,8 +58,8 @@ def _of_gates(definition: Definition) -> list[DomainMutant]:
         "A_log of opposite sign": lambda i: {"A_log": -i["A_log"]},
         "softplus missing": _without_softplus,
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    return [*found, calling(definition, "state decay after the update", _late_decay)]
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    return [*defects, calling(definition, "state decay after the update", _late_decay)]
 
 
 def _without_softplus(inputs: Inputs) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _of_states(definition: Definition) -> list[DomainMutant]:
     def before(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
         return lambda i: {} if i[name] is None else {name: change(i[name])}
 
-    found = [
+    defects = [
         on_inputs(definition, "state transposed as it is read", before(_transposed)),
         on_inputs(definition, "state ignored", before(torch.zeros_like)),
         on_inputs(
@@ -137,18 +137,18 @@ def _of_states(definition: Definition) -> list[DomainMutant]:
     ]
     layout = calling(definition, "K/V state transposed", _other_layout)
     if _is_mtp(definition):
-        return [*found, layout]
+        return [*defects, layout]
     after = {
         "state transposed as it is written": lambda o, i: (o[0], _transposed(o[1])),
         "state not updated": lambda o, i: (o[0], states_before(i)),
     }
-    found += [on_outputs(definition, name, change) for name, change in after.items()]
-    found.append(
+    defects += [on_outputs(definition, name, change) for name, change in after.items()]
+    defects.append(
         on_inputs(
             definition, "state of the next sequence", before(lambda s: shifted(s, 0))
         )
     )
-    return [*found, layout]
+    return [*defects, layout]
 
 
 def _transposed(state: torch.Tensor) -> torch.Tensor:
@@ -183,12 +183,12 @@ def _of_heads(definition: Definition) -> list[DomainMutant]:
         }
     if key_heads == value_heads:
         changes["k and v swapped"] = lambda i: {"k": i["v"], "v": i["k"]}
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
     if is_normalised(definition):
-        found.append(on_outputs(definition, "queries not normalised", _lengthened))
+        defects.append(on_outputs(definition, "queries not normalised", _lengthened))
     if 1 < key_heads < value_heads:
-        found.append(_interleaved(definition, key_heads))
-    return found
+        defects.append(_interleaved(definition, key_heads))
+    return defects
 
 
 def _of_lengths(definition: Definition) -> dict[str, Change]:

@@ -35,7 +35,7 @@ def _blockwise(definition: Definition) -> tuple[DomainMutant, ...]:
 
 def _of_scales(name: str, rows: bool, columns: bool) -> dict[str, Change]:
     """Return the defects of one matrix of scales, those that its axes allow."""
-    found: dict[str, Change] = {
+    changes: dict[str, Change] = {
         f"{name} missing": lambda i: {name: torch.full_like(i[name], i[name].mean())},
         f"{name} inverted": lambda i: {name: i[name].mean() ** 2 / i[name]},
         f"{name} right for the upper 4 exponents alone": lambda i: {
@@ -43,16 +43,18 @@ def _of_scales(name: str, rows: bool, columns: bool) -> dict[str, Change]:
         },
     }
     if columns:
-        found[f"{name} of the next block of K"] = lambda i: {name: shifted(i[name], 1)}
-        found[f"{name} of the first block of K"] = lambda i: {
+        changes[f"{name} of the next block of K"] = lambda i: {
+            name: shifted(i[name], 1)
+        }
+        changes[f"{name} of the first block of K"] = lambda i: {
             name: i[name][:, :1].expand_as(i[name]).contiguous()
         }
-        found[f"{name} read column by column"] = lambda i: {
+        changes[f"{name} read column by column"] = lambda i: {
             name: i[name].T.contiguous().view(i[name].shape)
         }
     if rows:
-        found[f"{name} of the next row"] = lambda i: {name: shifted(i[name], 0)}
-    return found
+        changes[f"{name} of the next row"] = lambda i: {name: shifted(i[name], 0)}
+    return changes
 
 
 def _of_codes(first: str, second: str) -> dict[str, Change]:

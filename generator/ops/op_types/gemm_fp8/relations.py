@@ -51,15 +51,15 @@ def gemm_fp8_relations(definition: Definition) -> list[Relation]:
             reordered("shards-concatenate", axes[::2], bounds, cases, last_half_twice),
             *shared,
         ]
-    found = [
+    relations = [
         reordered("rows-reversed", ["M"], bounds, cases),
         Relation("k-blocks-reversed", _blocks_reversed, cases),
         Relation("factor-moved-to-the-weight", _moved, cases),
         *shared,
     ]
     if definition.axes["N"] % (2 * _BLOCK) == 0:
-        found.append(Relation("n-shards-exchanged", _n_shards, cases))
-    return found
+        relations.append(Relation("n-shards-exchanged", _n_shards, cases))
+    return relations
 
 
 def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:

@@ -26,7 +26,7 @@ def nibbles(words: torch.Tensor) -> torch.Tensor:
 
 def awq_codes(words: torch.Tensor) -> torch.Tensor:
     """Return the codes of AWQ's words: float64 [rows, 8 · columns]."""
-    found = nibbles(words)
-    codes = torch.empty_like(found)
-    codes[:, :, list(AWQ_COLUMNS)] = found
+    in_order = nibbles(words)
+    codes = torch.empty_like(in_order)
+    codes[:, :, list(AWQ_COLUMNS)] = in_order
     return codes.flatten(1)

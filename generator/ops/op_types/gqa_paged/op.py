@@ -156,15 +156,15 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3; for decode also the kernel without tensor cores, and XQA."""
-    found = prefill_backends(definition)
+    backends = prefill_backends(definition)
     if is_prefill(definition):
-        return found
-    found = (*found, xqa_backend(definition))
+        return backends
+    backends = (*backends, xqa_backend(definition))
     ratio = definition.axes["num_qo_heads"] // definition.axes["num_kv_heads"]
     if ratio not in _CUDA_CORE_RATIOS:
-        return found
+        return backends
     lacking = has_sinks(definition) or "q_scale" in definition.interface.inputs
-    return found if lacking else (*counted(definition, (_CUDA_CORES,)), *found)
+    return backends if lacking else (*counted(definition, (_CUDA_CORES,)), *backends)
 
 
 def flashinfer_ground_truth(

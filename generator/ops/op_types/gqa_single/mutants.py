@@ -31,22 +31,22 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of a prefill or a decode."""
     several = "q_len" in (definition.interface.input_specs["q"].shape or ())
     causal = several and variant_of(definition).causal
-    found = [
+    defects = [
         mutant
         for mutant in gqa_mutants(definition)
         if causal or mutant.name not in _OF_NO_KEY
     ]
     if not several:
-        found = [mutant for mutant in found if mutant.name != _INTERLEAVED]
-        found.append(computed(definition, _INTERLEAVED, _interleaved))
+        defects = [mutant for mutant in defects if mutant.name != _INTERLEAVED]
+        defects.append(computed(definition, _INTERLEAVED, _interleaved))
     if causal:
-        found += [
+        defects += [
             computed(definition, name, _masked(visible))
             for name, visible in _MASKS.items()
         ]
     elif several:
-        found.append(computed(definition, "causal mask left on", _causal))
-    return tuple(found)
+        defects.append(computed(definition, "causal mask left on", _causal))
+    return tuple(defects)
 
 
 # inputs → output and LSE in float64
@@ -67,10 +67,10 @@ def _interleaved(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _causal(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
-    found: tuple[torch.Tensor, torch.Tensor] = _attended(
+    attended: tuple[torch.Tensor, torch.Tensor] = _attended(
         inputs, inputs["q"], len(inputs["k"])
     )
-    return found
+    return attended
 
 
 def _masked(visible: Visible) -> Wrong:

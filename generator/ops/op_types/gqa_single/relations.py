@@ -34,18 +34,18 @@ def single_relations(definition: Definition) -> list[Relation]:
         for name, (size, q_len, kv_len) in shapes.items()
     ]
     all_keys = not several or not variant_of(definition).causal
-    found = [
+    relations = [
         Relation("heads-reversed", _heads_reversed, cases),
         head_shards(head_axes(definition), ALIKE, cases[:1]),
     ]
     if all_keys:
-        found.append(Relation("keys-reversed", _keys_reversed, cases))
-        found.append(Relation("kv-in-two-merged", _kv_in_two, cases))
+        relations.append(Relation("keys-reversed", _keys_reversed, cases))
+        relations.append(Relation("kv-in-two-merged", _kv_in_two, cases))
     if several:
-        found.append(Relation("queries-in-two", _queries_in_two, cases))
+        relations.append(Relation("queries-in-two", _queries_in_two, cases))
         decode = _decode_of(definition)
-        found.append(Relation("last-query-is-decode", _is_decode, cases, decode))
-    return found
+        relations.append(Relation("last-query-is-decode", _is_decode, cases, decode))
+    return relations
 
 
 def _has_rows(definition: Definition) -> bool:

@@ -57,13 +57,13 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         ),
         "x of the last token read before its step": _unweighted,
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
-    found.append(calling(definition, "state leaks into the next sequence", _leaking))
-    found.append(calling(definition, "K/V state transposed", other_layout))
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects += [on_outputs(definition, name, change) for name, change in spoilt.items()]
+    defects.append(calling(definition, "state leaks into the next sequence", _leaking))
+    defects.append(calling(definition, "K/V state transposed", other_layout))
     if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
-        found.append(interleaved_groups(definition))
-    return tuple(found)
+        defects.append(interleaved_groups(definition))
+    return tuple(defects)
 
 
 def _one_sequence(inputs: Inputs) -> dict[str, Any]:

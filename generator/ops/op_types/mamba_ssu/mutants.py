@@ -62,12 +62,12 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "output of a padded row not zero": _padding_read,
         "slots not of the batch zero": _others_zero,
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found += [on_outputs(definition, name, change) for name, change in spoilt.items()]
-    found.append(calling(definition, "K/V state transposed", other_layout))
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects += [on_outputs(definition, name, change) for name, change in spoilt.items()]
+    defects.append(calling(definition, "K/V state transposed", other_layout))
     if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
-        found.append(interleaved_groups(definition))
-    return tuple(found)
+        defects.append(interleaved_groups(definition))
+    return tuple(defects)
 
 
 def _raw_steps(inputs: Inputs) -> torch.Tensor:
@@ -88,10 +88,10 @@ def _read(inputs: Inputs, pool: torch.Tensor, output: torch.Tensor) -> torch.Ten
     ratio = pool.shape[1] // inputs["C"].shape[1]
     wide = inputs["C"][rows].float().repeat_interleave(ratio, dim=1)
     read = torch.einsum("bhds,bhs->bhd", pool[slots].float(), wide)
-    found = torch.zeros_like(output)
+    zeroed = torch.zeros_like(output)
     skipped = inputs["D"].float() * inputs["x"][rows].float()
-    found[rows] = (read + skipped).to(output.dtype)
-    return found
+    zeroed[rows] = (read + skipped).to(output.dtype)
+    return zeroed
 
 
 def _late_decay(outputs: Outputs, inputs: Inputs) -> Outputs:
@@ -127,9 +127,9 @@ def _others_zero(outputs: Outputs, inputs: Inputs) -> Outputs:
     """Return a pool that is zero outside of the batch's slots."""
     output, pool = outputs
     _, slots = _rows(inputs)
-    found = torch.zeros_like(pool)
-    found[slots] = pool[slots]
-    return output, found
+    emptied = torch.zeros_like(pool)
+    emptied[slots] = pool[slots]
+    return output, emptied
 
 
 MUTANTS = (

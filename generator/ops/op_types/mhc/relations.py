@@ -43,16 +43,16 @@ _EVEN = Bound(
 def mhc_relations(definition: Definition) -> list[Relation]:
     """Return the relations of the definition's side of a layer."""
     cases = [RelatedCase("seven-tokens", "small", {"num_tokens": 7})]
-    found = [
+    relations = [
         reordered("tokens-reversed", ["num_tokens"], _ALIKE, cases),
         in_two_parts("tokens-in-two", "num_tokens", _ALIKE, cases),
         reordered("columns-reversed", ["hidden_size"], _ALIKE, cases),
         Relation("streams-doubled", _doubled, cases),
     ]
     if "dot_mix" in definition.interface.inputs:
-        return [*found, Relation("columns-add-up-to-one", _even, cases)]
+        return [*relations, Relation("columns-add-up-to-one", _even, cases)]
     return [
-        *found,
+        *relations,
         Relation("streams-reversed", _reversed, cases),
         Relation("streams-kept", _kept, cases),
     ]

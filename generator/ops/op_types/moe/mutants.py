@@ -100,16 +100,16 @@ def _swapped(inputs: Inputs) -> dict[str, Any]:
 def _of_blocks(definition: Definition) -> dict[str, Change]:
     """Return mutants of block scales that the numbers of blocks allow."""
     axes, specs = definition.axes, definition.interface.input_specs
-    found: dict[str, Change] = {}
+    changes: dict[str, Change] = {}
     if "hidden_states_scale" in specs:
-        found["scale of the hidden states missing"] = _change(
+        changes["scale of the hidden states missing"] = _change(
             "hidden_states_scale", lambda s: torch.full_like(s, float(s.mean()))
         )
         if axes["num_hidden_blocks"] > 1:
-            found["scale of the hidden states transposed"] = _change(
+            changes["scale of the hidden states transposed"] = _change(
                 "hidden_states_scale", lambda s: s.reshape(s.T.shape).T.contiguous()
             )
-            found["scale of the hidden states per token"] = _change(
+            changes["scale of the hidden states per token"] = _change(
                 "hidden_states_scale", lambda s: s[:1].expand_as(s).contiguous()
             )
     for gemm in ("gemm1", "gemm2"):
@@ -117,28 +117,28 @@ def _of_blocks(definition: Definition) -> dict[str, Change]:
         if name not in specs:
             continue
         rows, columns = (axes[axis] for axis in (specs[name].shape or ())[1:])
-        found[f"scale of {gemm} missing"] = _change(
+        changes[f"scale of {gemm} missing"] = _change(
             name, lambda s: torch.full_like(s, float(s.mean()))
         )
         if rows > 1:
-            found[f"scale of {gemm} of the next rows"] = _change(
+            changes[f"scale of {gemm} of the next rows"] = _change(
                 name, lambda s: shifted(s, 1)
             )
-            found[f"scale of {gemm} per column"] = _change(
+            changes[f"scale of {gemm} per column"] = _change(
                 name, lambda s: s[:, :1].expand_as(s).contiguous()
             )
         if columns > 1:
-            found[f"scale of {gemm} of the next columns"] = _change(
+            changes[f"scale of {gemm} of the next columns"] = _change(
                 name, lambda s: shifted(s, 2)
             )
-            found[f"scale of {gemm} per row"] = _change(
+            changes[f"scale of {gemm} per row"] = _change(
                 name, lambda s: s[:, :, :1].expand_as(s).contiguous()
             )
         if rows > 1 and columns > 1:
-            found[f"scale of {gemm} transposed"] = _change(
+            changes[f"scale of {gemm} transposed"] = _change(
                 name, lambda s: s.mT.contiguous().view(s.shape)
             )
-    return found
+    return changes
 
 
 def _of_tensor_scales(definition: Definition) -> dict[str, Change]:
@@ -146,18 +146,20 @@ def _of_tensor_scales(definition: Definition) -> dict[str, Change]:
     up, gate = names
     if up not in definition.interface.inputs:
         return {}
-    found: dict[str, Change] = {
+    changes: dict[str, Change] = {
         "scales of gate and up swapped": lambda i: {up: i[gate], gate: i[up]},
         "scale of gate for both": lambda i: {up: i[gate]},
         "scale of up for both": lambda i: {gate: i[up]},
     }
     if moe_routing.experts_of(definition)[1] > 1:
         for name in (*names, "output2_scales_scalar"):
-            found[f"{name} of the next expert"] = _change(name, lambda s: shifted(s, 0))
-            found[f"{name} of the first expert"] = _change(
+            changes[f"{name} of the next expert"] = _change(
+                name, lambda s: shifted(s, 0)
+            )
+            changes[f"{name} of the first expert"] = _change(
                 name, lambda s: s[:1].expand_as(s).contiguous()
             )
-    return found
+    return changes
 
 
 def _change(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> Change:

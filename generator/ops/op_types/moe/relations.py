@@ -97,8 +97,8 @@ class ChosenExperts(Tiled):
 
     def moved(self, places: Callable[[int], int | None]) -> ChosenExperts:
         """Return the experts at `places(place)`; None drops an expert."""
-        found = {places(place): expert for place, expert in self.experts.items()}
-        return ChosenExperts(self, {p: e for p, e in found.items() if p is not None})
+        moved = {places(place): expert for place, expert in self.experts.items()}
+        return ChosenExperts(self, {p: e for p, e in moved.items() if p is not None})
 
 
 def _zeros(
@@ -120,15 +120,15 @@ def moe_relations(definition: Definition) -> list[Relation]:
     which says nothing new where the offset may move them.
     """
     cases = [_case(definition)]
-    found = [reordered("tokens-reversed", ["seq_len"], _ALIKE, cases)]
+    relations = [reordered("tokens-reversed", ["seq_len"], _ALIKE, cases)]
     takes_offset = "local_expert_offset" in definition.interface.inputs
     if not takes_offset:
-        found.append(Relation("experts-renamed", _renamed, cases))
+        relations.append(Relation("experts-renamed", _renamed, cases))
     if _has_room(definition):
-        found.append(Relation("offset-halves-add-up", _offset_halves, cases))
+        relations.append(Relation("offset-halves-add-up", _offset_halves, cases))
     else:
-        found.append(Relation("expert-halves-add-up", _halves, cases))
-    return found
+        relations.append(Relation("expert-halves-add-up", _halves, cases))
+    return relations
 
 
 def _has_room(definition: Definition) -> bool:

@@ -62,15 +62,15 @@ def _of_shards(definition: Definition, method: str) -> list[DomainMutant]:
     }
     if method == RENORMALIZE:
         changes["choice among local experts alone"] = lambda i: _here_alone(i, local)
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found.append(
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects.append(
         on_outputs(
             definition,
             "weights normalised over local experts",
             lambda o, i: _weighed(o, 1.0 / _share_here(definition, i)),
         )
     )
-    return found
+    return defects
 
 
 def _here_alone(inputs: Inputs, local: int) -> dict[str, Any]:
@@ -122,15 +122,15 @@ def _of_deepseek(definition: Definition) -> list[DomainMutant]:
         changes["groups by their sum"] = lambda i: _grouped(
             definition, i, lambda groups: groups.sum(dim=2)
         )
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found.append(
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects.append(
         on_outputs(
             definition,
             "weights not renormalised",
             lambda o, i: _weighed(o, _scores(definition, i)),
         )
     )
-    return found
+    return defects
 
 
 def _of_softmax(definition: Definition) -> list[DomainMutant]:

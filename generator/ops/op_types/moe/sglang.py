@@ -125,12 +125,12 @@ def route(
         return weights.contiguous(), ids.contiguous()
     top_k, logits = constants["top_k"], inputs["routing_logits"].float()
     if method == routing.RENORMALIZE:
-        found = topk.fused_topk_torch_native(x, logits, top_k, True)
+        picked = topk.fused_topk_torch_native(x, logits, top_k, True)
     elif method == routing.LLAMA4:
         from sglang.srt.models.llama4 import Llama4MoE
 
         # weights have the dtype of its first argument, which it reads nothing else of
-        found = Llama4MoE.custom_routing_function(x.float(), logits, top_k, False)
+        picked = Llama4MoE.custom_routing_function(x.float(), logits, top_k, False)
     else:
         scaling = {
             "routed_scaling_factor": inputs["routed_scaling_factor"],
@@ -138,11 +138,11 @@ def route(
         }
         bias = inputs["routing_bias"]
         if constants["n_group"] == 1:
-            found = topk.kimi_k2_biased_topk_impl(
+            picked = topk.kimi_k2_biased_topk_impl(
                 x, logits, bias, top_k, True, **scaling
             )
         else:
-            found = topk.biased_grouped_topk_impl(
+            picked = topk.biased_grouped_topk_impl(
                 x,
                 logits,
                 bias,
@@ -152,11 +152,11 @@ def route(
                 constants["topk_group"],
                 **scaling,
             )
-    weights, ids = found
+    weights, ids = picked
     return weights.float().contiguous(), ids.to(torch.int32).contiguous()
 
 
-def chosen(
+def picked(
     definition: Definition, inputs: Inputs, ids: torch.Tensor
 ) -> tuple[list[int], torch.Tensor]:
     """Return the selected local experts, at least one, and `ids` as places among them.
@@ -170,8 +170,8 @@ def chosen(
     places = torch.full((count,), -1, dtype=torch.int32, device=ids.device)
     order = torch.arange(len(experts), dtype=torch.int32, device=ids.device)
     places[experts] = order
-    found = places[local.clamp(0, count - 1).long()]
-    return experts, found.where(here, torch.full_like(found, -1))
+    place = places[local.clamp(0, count - 1).long()]
+    return experts, place.where(here, torch.full_like(place, -1))
 
 
 def hidden_states(inputs: Inputs) -> torch.Tensor:

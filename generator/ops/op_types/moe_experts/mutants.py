@@ -92,18 +92,20 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     if is_fp8(definition):
         changes |= _of_blocks(definition.axes)
     formulas = _CLIPPED if is_mxfp4(definition) else _SWIGLU
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    found += [_instead(definition, name, pair) for name, pair in formulas.items()]
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects += [_instead(definition, name, pair) for name, pair in formulas.items()]
     own = _clip if is_mxfp4(definition) else _swiglu
-    found.append(_instead(definition, "gate and up swapped", lambda g, u: own(u, g)))
-    found.append(_instead(definition, "pairs for halves", own, misread=True))
+    defects.append(_instead(definition, "gate and up swapped", lambda g, u: own(u, g)))
+    defects.append(_instead(definition, "pairs for halves", own, misread=True))
     if is_mxfp4(definition):
-        found.append(
+        defects.append(
             _instead(definition, "bias of w2 unweighted", own, unweighted=True)
         )
     else:
-        found.append(_instead(definition, "weight on the other side", own, turned=True))
-    return tuple(found)
+        defects.append(
+            _instead(definition, "weight on the other side", own, turned=True)
+        )
+    return tuple(defects)
 
 
 def _swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:

@@ -70,7 +70,7 @@ _ELEMENTS = {"small": 30e6, LIMITS: 30e6, "medium": 60e6, "large": 2500e6}
 
 def cases(definition: Definition) -> list[Case]:
     """Return few tokens of few experts, experts elsewhere, and clipped values."""
-    found = [
+    cases = [
         _case(definition, "one-token", "small", 1),
         _case(definition, "ends-and-elsewhere", "small", 3, ends=True, elsewhere=True),
         _case(definition, "batch", "medium", 12),
@@ -79,12 +79,12 @@ def cases(definition: Definition) -> list[Case]:
     if is_mxfp4(definition):
         # clipped factors make inner values some 20 times the usual
         clipped = _case(definition, "clipped", "small", 2, std=6.0, gain=2.0**-4)
-        found.append(clipped)
+        cases.append(clipped)
     # the interface takes weights of any sum and size, not only those that a router makes
-    found.append(_case(definition, "weights-below-1", LIMITS, 3, share=0.625))
-    found.append(_case(definition, "weights-below-0", LIMITS, 3, share=-1.75))
-    found += _far_apart(definition, replace(found[0], axes={"seq_len": 3}))
-    return [*found, lengthened(found[2], "seq_len", 4_109)]
+    cases.append(_case(definition, "weights-below-1", LIMITS, 3, share=0.625))
+    cases.append(_case(definition, "weights-below-0", LIMITS, 3, share=-1.75))
+    cases += _far_apart(definition, replace(cases[0], axes={"seq_len": 3}))
+    return [*cases, lengthened(cases[2], "seq_len", 4_109)]
 
 
 def _far_apart(definition: Definition, case: Case) -> list[Case]:

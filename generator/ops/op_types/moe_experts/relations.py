@@ -44,15 +44,15 @@ def expert_relations(definition: Definition) -> list[Relation]:
     # of few experts, which saves time: a token's others are elsewhere
     params = {"hot": min(2, experts)}
     cases = [RelatedCase("three-tokens", "small", {"seq_len": 3}, params)]
-    found = [
+    relations = [
         reordered("tokens-reversed", ["seq_len"], _ALIKE, cases),
         Relation("expert-shards-add-up", _expert_shards, cases),
         Relation("column-shards-add-up", _column_shards, cases),
     ]
     slots = "top_k" if "top_k" in definition.axes else "top_k_and_shared"
     if top_k > 1:
-        found.append(reordered("slots-reversed", [slots], _ALIKE, cases))
-    return found
+        relations.append(reordered("slots-reversed", [slots], _ALIKE, cases))
+    return relations
 
 
 def _expert_shards(subject: RelatedCalls) -> Iterator[Claim]:

@@ -119,11 +119,11 @@ def _weights(
     inputs: Inputs, name: str, experts: list[int], dtype: torch.dtype
 ) -> torch.Tensor:
     """Return the matrices of some experts, dequantised, of a dtype."""
-    found = []
+    matrices = []
     for expert in experts:
         matrix = inputs[name][expert]
         if f"{name}_scale" in inputs:
             widen = dequantize_mxfp4 if f"{name}_bias" in inputs else by_blocks
             matrix = widen(matrix, inputs[f"{name}_scale"][expert])
-        found.append(matrix.to(dtype))
-    return torch.stack(found)
+        matrices.append(matrix.to(dtype))
+    return torch.stack(matrices)

@@ -151,19 +151,19 @@ def routing_spec(router: Router) -> Spec:
 def _inputs(kind: str) -> dict[str, Tensor]:
     biased = kind in ("fused_topk_deepseek", "topk_sqrtsoftplus")
     dtype = "float32" if biased or kind == "hash_topk" else "bfloat16"
-    found = {
+    tensors = {
         "router_logits": Tensor(
             ("num_tokens", "num_experts"), dtype, "What the router's product gave."
         )
     }
     if biased:
-        found["bias"] = Tensor(("num_experts",), "float32", "Added to choose only.")
-        found["routed_scaling_factor"] = Tensor(
+        tensors["bias"] = Tensor(("num_experts",), "float32", "Added to choose only.")
+        tensors["routed_scaling_factor"] = Tensor(
             None, "float32", "What a token's weights add up to."
         )
     if kind == "hash_topk":
-        found["input_ids"] = Tensor(("num_tokens",), "int64", "Tokens as numbers.")
-        found["tid2eid"] = Tensor(
+        tensors["input_ids"] = Tensor(("num_tokens",), "int64", "Tokens as numbers.")
+        tensors["tid2eid"] = Tensor(
             ("vocab_size", "topk"), "int32", "The experts of each token."
         )
-    return found
+    return tensors

@@ -29,18 +29,18 @@ def routing_inputs(
     """
     specs, params = definition.interface.input_specs, case.params
     tokens = case.axes["num_tokens"]
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if "bias" in specs:
         experts = definition.axes["num_experts"]
         noise = stream.child("bias").values((experts,), params.get("bias_std", 0.2))
-        found["bias"] = noise + params.get("bias_mean", 0.0)
-        found["routed_scaling_factor"] = params.get("factor", 2.5)
+        values["bias"] = noise + params.get("bias_mean", 0.0)
+        values["routed_scaling_factor"] = params.get("factor", 2.5)
     if "tid2eid" in specs:
-        found |= _table(definition, case, stream)
-    found["router_logits"] = _logits(definition, case, stream, found.get("bias"))
+        values |= _table(definition, case, stream)
+    values["router_logits"] = _logits(definition, case, stream, values.get("bias"))
     if params.get("unwanted"):
-        found["router_logits"][:tokens:3] = _UNWANTED
-    return {name: found[name] for name in specs}
+        values["router_logits"][:tokens:3] = _UNWANTED
+    return {name: values[name] for name in specs}
 
 
 def _table(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def grouped_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         return lambda g: g.topk(count, dim=2).values.sum(dim=2)
 
     none = -torch.inf
-    found: dict[str, tuple[Scores, int, float, bool]] = {
+    variants: dict[str, tuple[Scores, int, float, bool]] = {
         "groups ignored": (best(2), groups, none, False),
         "groups by their best expert": (best(1), kept, none, False),
         "groups by their three best experts": (best(3), kept, none, False),
@@ -99,7 +99,7 @@ def grouped_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "other groups masked with 0": (best(2), kept, 0.0, False),
         "groups interleaved": (best(2), kept, none, True),
     }
-    return tuple(_grouped(definition, name, *how) for name, how in found.items())
+    return tuple(_grouped(definition, name, *how) for name, how in variants.items())
 
 
 def table_mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -40,19 +40,19 @@ def routing_relations(definition: Definition) -> list[Relation]:
     if "tid2eid" in inputs:
         axes["vocab_size"] = 100
     cases = [RelatedCase("five-tokens", "small", axes, {"std": 2.0})]
-    found = [
+    relations = [
         reordered("rows-reversed", ["num_tokens"], _ALIKE, cases),
         in_two_parts("rows-in-two", "num_tokens", _ALIKE, cases),
         Relation("experts-renamed", _renamed, cases),
     ]
     if definition.constants["scoring_func"] != "sigmoid" or "bias" in inputs:
-        found.append(Relation("weights-add-up", _add_up, cases))
+        relations.append(Relation("weights-add-up", _add_up, cases))
     if "bias" in inputs:
-        found.append(Relation("factor-doubled", _doubled, cases))
-        found.append(Relation("bias-shifted", _shifted, cases))
+        relations.append(Relation("factor-doubled", _doubled, cases))
+        relations.append(Relation("bias-shifted", _shifted, cases))
     if "tid2eid" in inputs:
-        found.append(Relation("experts-whatever-logits", _by_table, cases))
-    return found
+        relations.append(Relation("experts-whatever-logits", _by_table, cases))
+    return relations
 
 
 def _renamed(subject: RelatedCalls) -> Iterator[Claim]:

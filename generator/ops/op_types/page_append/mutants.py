@@ -85,8 +85,8 @@ _WHERE: dict[str, Where] = {
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of appending to two caches."""
-    found = [_written(definition, name, where) for name, where in _WHERE.items()]
-    found += [
+    defects = [_written(definition, name, where) for name, where in _WHERE.items()]
+    defects += [
         _on_caches(definition, "first row not written", _keep_old(slice(1))),
         _on_caches(definition, "last row not written", _keep_old(slice(-1, None))),
         _on_caches(definition, "rest of the page cleared", _clear_after),
@@ -97,7 +97,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     shapes = [definition.interface.input_specs[ROWS[n]].shape for n in (first, second)]
     if shapes[0] == shapes[1]:
         one, other = ROWS[first], ROWS[second]
-        found += [
+        defects += [
             on_inputs(
                 definition, "K and V swapped", lambda i: {one: i[other], other: i[one]}
             ),
@@ -105,10 +105,10 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         ]
         # pages of one head are the same in both layouts
         if definition.axes["num_kv_heads"] > 1:
-            found.append(
+            defects.append(
                 _on_caches(definition, "pages in the other layout", _other_layout)
             )
-    return tuple(found)
+    return tuple(defects)
 
 
 # (definition, the cache before, the cache after, inputs) → the wrong cache
@@ -133,12 +133,12 @@ def _written(definition: Definition, name: str, where: Where) -> DomainMutant:
 
     def change(outputs: Outputs, inputs: Inputs) -> Outputs:
         pages, slots = where(inputs, page_size_of(definition, inputs))
-        found = []
+        caches = []
         for cache in names:
             after = inputs[cache].clone()
             by_token(definition, after)[pages, slots] = inputs[ROWS[cache]]
-            found.append(after)
-        return tuple(found)
+            caches.append(after)
+        return tuple(caches)
 
     return on_outputs(definition, name, change)
 

@@ -52,7 +52,7 @@ def append_relations(definition: Definition) -> list[Relation]:
     params = {"kv_lens": kv_lens, "new": new}
     cases = [RelatedCase("four-sequences", "small", axes, params)]
     bounds = {f"{name}_out": _SAME for name in cache_names(definition)}
-    found = [
+    relations = [
         reordered("rows-reversed", ["nnz_kv"], bounds, cases),
         Relation("in-two-appends", _in_two, cases),
         Relation("twice-is-once", _twice, cases),
@@ -61,8 +61,8 @@ def append_relations(definition: Definition) -> list[Relation]:
     ]
     if is_hnd(definition):
         nhd = Relation("transposed-is-nhd", _is_nhd, cases, _nhd_of(definition))
-        found.append(nhd)
-    return found
+        relations.append(nhd)
+    return relations
 
 
 def _nhd_of(definition: Definition) -> Any:
@@ -158,13 +158,13 @@ def _tokens(
     for own in slots:
         starts.append(starts[-1] + len(own))
     first = torch.tensor(starts)[inputs["batch_indices"].long()]
-    found = []
+    caches = []
     for name in cache_names(definition):
         cache = by_token(definition, inputs[name]).flatten(0, 1)
         held = cache[torch.cat(slots)]
         held[first + inputs["positions"]] = inputs[ROWS[name]]
-        found.append(held)
-    return found
+        caches.append(held)
+    return caches
 
 
 def _as_attended(

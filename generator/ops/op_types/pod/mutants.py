@@ -72,9 +72,9 @@ def _part(definition: Definition, name: str, wrong: Wrong, place: int) -> Domain
     """Return the mutant with another output in one place, rounded as that is."""
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = list(outputs)
-        found[place] = wrong(inputs).to(outputs[place].dtype)
-        return tuple(found)
+        spoilt = list(outputs)
+        spoilt[place] = wrong(inputs).to(outputs[place].dtype)
+        return tuple(spoilt)
 
     return on_outputs(definition, name, spoil)
 

@@ -90,7 +90,7 @@ def _in_pages(tokens: Inputs, kv_lens: Sequence[int], page_size: int) -> dict[st
     pages = sum(page_counts(kv_lens, page_size))
     table = page_table(kv_lens, page_size, pages, Stream("pod pages"))
     slots = torch.cat(token_slots(table, page_size))
-    found: dict[str, Any] = {
+    paged: dict[str, Any] = {
         "kv_indptr": table.indptr,
         "kv_indices": table.indices,
         "kv_last_page_len": table.last_page_len,
@@ -98,8 +98,8 @@ def _in_pages(tokens: Inputs, kv_lens: Sequence[int], page_size: int) -> dict[st
     for name, value in tokens.items():
         held = torch.zeros(pages * page_size, *value.shape[1:], dtype=value.dtype)
         held[slots] = value
-        found[f"{name}_cache"] = held.view(pages, page_size, *value.shape[1:])
-    return found
+        paged[f"{name}_cache"] = held.view(pages, page_size, *value.shape[1:])
+    return paged
 
 
 def _reversed(subject: RelatedCalls) -> Iterator[Claim]:

@@ -43,20 +43,20 @@ def row_relations(definition: Definition) -> list[Relation]:
     params = {"rows": tuple(zip(rows, _SETTINGS[setting], strict=True))}
     cases = [RelatedCase("three-rows", "small", {"batch_size": 3}, params)]
     bounds = {output: _SAME if output == "masked_logits" else _ALIKE}
-    found = [
+    relations = [
         reordered("rows-reversed", ["batch_size"], bounds, cases),
         in_two_parts("rows-in-two", "batch_size", bounds, cases),
         reordered("vocabulary-reversed", ["vocab_size"], bounds, cases, backwards),
     ]
     if output != "masked_logits":
-        found.append(Relation("rows-add-up", _add_up, cases))
+        relations.append(Relation("rows-add-up", _add_up, cases))
     if setting == "temperature":
-        found.append(Relation("temperature-doubled", _doubled, cases))
+        relations.append(Relation("temperature-doubled", _doubled, cases))
     elif output == "masked_logits":
-        found.append(Relation("logits-doubled", _doubled, cases))
+        relations.append(Relation("logits-doubled", _doubled, cases))
     if setting == "top_k":
-        found.append(Relation("twice-is-once", _twice, cases))
-    return found
+        relations.append(Relation("twice-is-once", _twice, cases))
+    return relations
 
 
 def _add_up(subject: RelatedCalls) -> Iterator[Claim]:

@@ -63,7 +63,7 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of quantising."""
     form = format_of(definition)
     own: Scale = _ceiling if form.is_mx else _quotient
-    found: list[DomainMutant] = [
+    defects: list[DomainMutant] = [
         on_outputs(definition, "scales of the next block", _next_scales),
         _instead(definition, "one scale a row", _of_rows(own)),
         _instead(definition, "half of the largest code", _halved(own)),
@@ -72,13 +72,13 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
         _instead(definition, "multiplied by the scale", _inverse(own)),
     ]
     if form.is_mx:
-        found += [
+        defects += [
             _instead(definition, "exponent rounded down", _floor),
             _instead(definition, "exponent of the largest value", _of_the_largest),
             on_outputs(definition, "bias of 128", lambda o, i: (o[0], o[1] + 1)),
         ]
     if form.is_fp4:
-        found += [
+        defects += [
             on_outputs(
                 definition,
                 "halves of a byte swapped",
@@ -86,7 +86,7 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
             ),
         ]
     if form.is_global:
-        found += [
+        defects += [
             on_inputs(
                 definition, "global scale ignored", lambda i: {"global_scale": 1.0}
             ),
@@ -96,7 +96,7 @@ def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
                 lambda i: {"global_scale": 1.0 / i["global_scale"]},
             ),
         ]
-    return tuple(found)
+    return tuple(defects)
 
 
 def _quotient(form: Format, largest: torch.Tensor) -> torch.Tensor:

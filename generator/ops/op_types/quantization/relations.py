@@ -49,12 +49,12 @@ def _blocks_reversed(subject: RelatedCalls) -> Iterator[Claim]:
 
 def _turned(definition: Definition, tensors: Any) -> dict[str, Any]:
     count = definition.axes["num_blocks"]
-    found = dict(tensors)
+    moved = dict(tensors)
     for name, value in tensors.items():
         if isinstance(value, torch.Tensor):
             places = torch.arange(value.shape[1]).view(count, -1).flip(0).flatten()
-            found[name] = select(value, 1, places)
-    return found
+            moved[name] = select(value, 1, places)
+    return moved
 
 
 def _negated(subject: RelatedCalls) -> Iterator[Claim]:
@@ -65,14 +65,14 @@ def _negated(subject: RelatedCalls) -> Iterator[Claim]:
 
 
 def _other_sign(definition: Definition, tensors: Any) -> dict[str, Any]:
-    found = dict(tensors)
+    negated = dict(tensors)
     for name in {"x", "input", "output", "x_q", "quantized"} & set(tensors):
         value = tensors[name]
         if value.dtype == torch.int8:
-            found[name] = value ^ _BOTH_SIGNS
+            negated[name] = value ^ _BOTH_SIGNS
         else:
-            found[name] = (-value.float()).to(value.dtype)
-    return found
+            negated[name] = (-value.float()).to(value.dtype)
+    return negated
 
 
 def _doubled(subject: RelatedCalls) -> Iterator[Claim]:

@@ -220,10 +220,10 @@ def _inputs(norm: RmsNorm) -> dict[str, Tensor]:
 
 
 def _outputs(norm: RmsNorm) -> dict[str, Tensor]:
-    found = {"output": Tensor(ROWS, "bfloat16", "The normalised rows.")}
+    outputs = {"output": Tensor(ROWS, "bfloat16", "The normalised rows.")}
     if norm.then == "quant":
         rows = "The normalised rows, in 8 bits."
-        found = {"output": Tensor(ROWS, "float8_e4m3fn", rows)}
+        outputs = {"output": Tensor(ROWS, "float8_e4m3fn", rows)}
     if norm.fused_add and norm.then:
-        found["new_residual"] = Tensor(ROWS, "bfloat16", "hidden_states + residual.")
-    return found
+        outputs["new_residual"] = Tensor(ROWS, "bfloat16", "hidden_states + residual.")
+    return outputs

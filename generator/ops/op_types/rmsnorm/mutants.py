@@ -148,9 +148,9 @@ def of_rounding(definition: Definition) -> tuple[DomainMutant, ...]:
         formulas["norm of the rounded sum"] = lambda i: _codes(
             weighted(i, _sum(i).bfloat16().double()) / i["scale"]
         )
-    found = [computed(definition, name, rows) for name, rows in formulas.items()]
+    defects = [computed(definition, name, rows) for name, rows in formulas.items()]
     return (
-        *found,
+        *defects,
         *(on_inputs(definition, name, change) for name, change in changes.items()),
         *_of_new_residual(definition),
     )

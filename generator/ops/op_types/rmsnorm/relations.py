@@ -61,19 +61,19 @@ def norm_relations(definition: Definition) -> list[Relation]:
     """Return the relations of a norm; residual-swapped needs a residual."""
     cases = [RelatedCase("seven-rows", "small", {"batch_size": 7})]
     bounds = _QUANTIZED if "quantized" in definition.constants else ALIKE
-    found = [
+    relations = [
         reordered("rows-reversed", ["batch_size"], bounds, cases),
         in_two_parts("rows-in-two", "batch_size", bounds, cases),
         reordered("columns-permuted", ["hidden_size"], bounds, cases, _shuffled),
         Relation("rows-scaled", _scaled, cases),
     ]
     if "quantized" in definition.constants:
-        found.append(Relation("scale-doubled", _scale_doubled, cases))
+        relations.append(Relation("scale-doubled", _scale_doubled, cases))
     if "activation" in definition.constants:
-        found.append(Relation("odd-part-is-linear", _odd_part, cases))
+        relations.append(Relation("odd-part-is-linear", _odd_part, cases))
     if "residual" in definition.interface.inputs:
-        found.append(Relation("residual-swapped", _swapped, cases))
-    return found
+        relations.append(Relation("residual-swapped", _swapped, cases))
+    return relations
 
 
 def _shuffled(length: int) -> torch.Tensor:

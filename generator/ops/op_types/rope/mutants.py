@@ -74,24 +74,24 @@ def of_turns(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants that turn other dimensions, or one of the outputs alone."""
     size = definition.axes["head_size"]
     rotary = definition.axes.get("rotary_dim", size)
-    found = []
+    defects = []
     if "q_weight" not in definition.interface.inputs:
-        found += [
+        defects += [
             on_outputs(definition, "q not turned", lambda o, i: (i["q"].clone(), o[1])),
             on_outputs(definition, "k not turned", lambda o, i: (o[0], i["k"].clone())),
         ]
     if rotary > 2:
         neox = definition.constants["is_neox"]
         name = "pairs interleaved" if neox else "pairs half a head apart"
-        found.append(_reordered(definition, name, _other_pairs(rotary, neox)))
+        defects.append(_reordered(definition, name, _other_pairs(rotary, neox)))
     if rotary < size:
-        found.append(
+        defects.append(
             on_outputs(definition, "dimensions behind rotary_dim zero", _cut(rotary))
         )
-        found.append(_turned_at_the_end(definition, rotary))
+        defects.append(_turned_at_the_end(definition, rotary))
         if size % rotary == 0:
-            found.append(_whole_head(definition, size, rotary))
-    return tuple(found)
+            defects.append(_whole_head(definition, size, rotary))
+    return tuple(defects)
 
 
 def _other_pairs(rotary: int, neox: bool) -> torch.Tensor:
@@ -127,10 +127,10 @@ def _turned_at_the_end(definition: Definition, rotary: int) -> DomainMutant:
 
 def _cut(rotary: int) -> Any:
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        found = tuple(output.clone() for output in outputs)
-        for output in found:
+        spoilt = tuple(output.clone() for output in outputs)
+        for output in spoilt:
             output[..., rotary:] = 0
-        return found
+        return spoilt
 
     return spoil
 
@@ -146,14 +146,14 @@ def _whole_head(definition: Definition, size: int, rotary: int) -> DomainMutant:
     parts = [torch.cat([first, first + size // 2]) for first in firsts]
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
-        found = tuple(inputs[name].clone() for name in "qk")
+        heads = tuple(inputs[name].clone() for name in "qk")
         for part in parts:
             others = torch.tensor(sorted(set(range(size)) - set(part.tolist())))
             given = _in_order(inputs, torch.cat([part, others]))
             turned = as_tuple(run(*given.values()))
-            for whole, output in zip(found, turned, strict=True):
+            for whole, output in zip(heads, turned, strict=True):
                 whole[..., part] = output[..., :rotary]
-        return found
+        return heads
 
     return calling(definition, "rotary_dim ignored", call)
 
@@ -167,7 +167,7 @@ def of_axes(definition: Definition) -> tuple[DomainMutant, ...]:
         "temporal position for all": [0, 0, 0],
         "width for all": [2, 2, 2],
     }
-    found = [
+    defects = [
         on_inputs(definition, name, partial(_permuted, order))
         for name, order in orders.items()
     ]
@@ -178,7 +178,7 @@ def of_axes(definition: Definition) -> tuple[DomainMutant, ...]:
         maps["sections in reverse"] = axes_of_pairs(half, constants)[::-1]
     elif 3 * min(constants["height"], constants["width"]) < half - 2:
         maps["interleaved to the end"] = [pair % 3 for pair in range(half)]
-    return (*found, *(_by_map(definition, name, own) for name, own in maps.items()))
+    return (*defects, *(_by_map(definition, name, own) for name, own in maps.items()))
 
 
 def _permuted(order: list[int], inputs: Inputs) -> dict[str, Any]:
@@ -194,14 +194,14 @@ def _by_map(definition: Definition, name: str, axes: list[int]) -> DomainMutant:
         own = own.repeat_interleave(2)
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
-        found = tuple(inputs[name].clone() for name in "qk")
+        heads = tuple(inputs[name].clone() for name in "qk")
         for axis in range(3):
             place = inputs["positions"][axis : axis + 1].expand(3, -1).contiguous()
             turned = as_tuple(run(*{**inputs, "positions": place}.values()))
             dims = (own == axis).nonzero()[:, 0]
-            for whole, output in zip(found, turned, strict=True):
+            for whole, output in zip(heads, turned, strict=True):
                 whole[..., dims] = output[..., dims]
-        return found
+        return heads
 
     return calling(definition, name, call)
 
@@ -231,11 +231,11 @@ def _weighed_at_the_end(definition: Definition, one: float) -> DomainMutant:
     def call(run: Run, inputs: dict[str, Any]) -> Any:
         names = ("q_weight", "k_weight")
         plain = {name: torch.full_like(inputs[name], one) for name in names}
-        found = as_tuple(run(*{**inputs, **plain}.values()))
+        heads = as_tuple(run(*{**inputs, **plain}.values()))
         weights = (inputs[name].float() + (1.0 - one) for name in names)
         return tuple(
             (output.float() * weight).to(output.dtype)
-            for output, weight in zip(found, weights, strict=True)
+            for output, weight in zip(heads, weights, strict=True)
         )
 
     return calling(definition, "weights after the turn", call)

@@ -60,18 +60,18 @@ def rope_relations(definition: Definition) -> list[Relation]:
         RelatedCase("turning", "small", axes, {"places": places}, _turning_inputs)
     ]
     both = dict.fromkeys(("q_out", "k_out"), _ROUNDED_ALIKE)
-    found = [
+    relations = [
         reordered("tokens-reversed", ["num_tokens"], both, turning),
         Relation("relative-positions", _relative, turning),
     ]
     if "q_weight" in names:
-        found.append(Relation("heads-scaled", _heads_scaled, turning))
+        relations.append(Relation("heads-scaled", _heads_scaled, turning))
     # YaRN's factor would come in twice
     elif not definition.constants.get("yarn"):
-        found.append(Relation("turned-twice", _twice, turning))
+        relations.append(Relation("turned-twice", _twice, turning))
     if "cos_sin_cache" in names:
-        found.append(Relation("half-turn", _half_turn, turning))
-    return found
+        relations.append(Relation("half-turn", _half_turn, turning))
+    return relations
 
 
 def _turning_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs:

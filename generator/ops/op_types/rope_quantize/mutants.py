@@ -79,12 +79,12 @@ def _other_pairs(definition: Definition) -> DomainMutant:
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
         given = {n: inputs[n][..., order].contiguous() for n in ("q_rope", "k_rope")}
-        found = list(as_tuple(run(*{**inputs, **given}.values())))
+        outputs = list(as_tuple(run(*{**inputs, **given}.values())))
         for name in ("q_rope_out", "k_rope_out"):
             if name in names:
-                codes = found[names.index(name)].view(torch.uint8)[..., back]
-                found[names.index(name)] = codes.view(torch.float8_e4m3fn)
-        return tuple(found)
+                codes = outputs[names.index(name)].view(torch.uint8)[..., back]
+                outputs[names.index(name)] = codes.view(torch.float8_e4m3fn)
+        return tuple(outputs)
 
     name = "pairs interleaved" if neox else "pairs half a head apart"
     return calling(definition, name, call)
@@ -106,8 +106,8 @@ def of_scales(definition: Definition) -> tuple[DomainMutant, ...]:
     }
     if "v" in definition.interface.inputs:
         changes["v not scaled"] = lambda i: {"v": _divided(i["v"], i[kv])}
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
-    return (*found, _rounded_between(definition), _cut_at(definition, 240.0))
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    return (*defects, _rounded_between(definition), _cut_at(definition, 240.0))
 
 
 def _divided(x: torch.Tensor, scale: float) -> torch.Tensor:
@@ -126,7 +126,7 @@ def _rounded_between(definition: Definition) -> DomainMutant:
     names = list(definition.interface.outputs)
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
-        found = list(as_tuple(run(*inputs.values())))
+        outputs = list(as_tuple(run(*inputs.values())))
         row = inputs["cos_sin_cache"][inputs["pos_ids"]]
         cos, sin = (part[:, None] for part in row.chunk(2, dim=1))
         x, neox = inputs["q_rope"].float(), definition.constants["is_neox"]
@@ -138,8 +138,8 @@ def _rounded_between(definition: Definition) -> DomainMutant:
         whole = torch.cat(turned, -1) if neox else torch.stack(turned, -1).flatten(-2)
         scaled = whole.bfloat16().float() * inputs["quant_scale_q"]
         codes = scaled.clamp(-448.0, 448.0).to(torch.float8_e4m3fn)
-        found[names.index("q_rope_out")] = codes
-        return tuple(found)
+        outputs[names.index("q_rope_out")] = codes
+        return tuple(outputs)
 
     return calling(definition, "rounded to bfloat16 before the scale", call)
 
@@ -170,7 +170,7 @@ def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
         },
         "written where it turns": _written_by_turns,
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
     names = list(definition.interface.outputs)
     caches = [name for name in CACHES if name in definition.interface.inputs]
 
@@ -193,14 +193,14 @@ def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
         outputs[place] = swapped.view(torch.float8_e4m3fn)
         return tuple(outputs)
 
-    found += [
+    defects += [
         calling(definition, "rest of the caches cleared", cleared),
         calling(definition, "nothing appended", untouched),
     ]
     if "k_cache" in caches:
         name = "keys with the turned part last"
-        found.append(calling(definition, name, parts_swapped))
-    return tuple(found)
+        defects.append(calling(definition, name, parts_swapped))
+    return tuple(defects)
 
 
 def _written_by_turns(inputs: Inputs) -> dict[str, Any]:

@@ -130,11 +130,11 @@ def _probs(
 
 
 def _first_half(probs: torch.Tensor) -> torch.Tensor:
-    found = probs.clone()
-    found[:, probs.shape[1] // 2 :] = 0
+    cut = probs.clone()
+    cut[:, probs.shape[1] // 2 :] = 0
     # a row must keep a token
-    found[:, 0] += 1e-9
-    return found
+    cut[:, 0] += 1e-9
+    return cut
 
 
 def _greedy(probs: torch.Tensor) -> torch.Tensor:
@@ -149,15 +149,15 @@ def _kept(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
     less than p.
     """
     probs = probabilities(inputs)
-    found = probs.topk(min(_NEAR, probs.shape[1]), dim=1).values.double()
+    likeliest = probs.topk(min(_NEAR, probs.shape[1]), dim=1).values.double()
     if "top_k" in inputs:
         k = inputs["top_k"]
-        whole = (k <= 0) | (k >= found.shape[1])
-        rank = torch.arange(found.shape[1])
-        found = found * (whole[:, None] | (rank < k[:, None]))
-        mass = torch.where(whole, probs.double().sum(1), found.sum(1))
-        found = found / mass[:, None]
-    return found, found.cumsum(dim=1) - found
+        whole = (k <= 0) | (k >= likeliest.shape[1])
+        rank = torch.arange(likeliest.shape[1])
+        likeliest = likeliest * (whole[:, None] | (rank < k[:, None]))
+        mass = torch.where(whole, probs.double().sum(1), likeliest.sum(1))
+        likeliest = likeliest / mass[:, None]
+    return likeliest, likeliest.cumsum(dim=1) - likeliest
 
 
 def _moved(inputs: Inputs, by: int) -> dict[str, Any]:

@@ -29,10 +29,10 @@ def pair_scores(law: Law, table: torch.Tensor) -> list[tuple[str, Score]]:
         "rows of one call": (table[:, 0:rows:2], table[:, 1:rows:2]),
         "a row's draws of two calls": (table[0:calls:2], table[1:calls:2]),
     }
-    found = []
+    scores = []
     for name, (first, second) in pairs.items():
-        found += _scores(law, name, first.flatten(), second.flatten())
-    return found
+        scores += _scores(law, name, first.flatten(), second.flatten())
+    return scores
 
 
 def _scores(

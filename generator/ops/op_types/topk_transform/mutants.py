@@ -77,18 +77,18 @@ def paged_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
             "src_page_table": shifted(i["src_page_table"], 1)
         },
     }
-    found = [on_inputs(definition, name, change) for name, change in changes.items()]
+    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
     if size > 1:
         spoilt: dict[str, Spoil] = {
             "pages for places": lambda ids: ids // size,
             "offset in the page ignored": lambda ids: ids // size * size,
             "page and offset swapped": lambda ids: ids % size * size + ids // size,
         }
-        found += [
+        defects += [
             on_outputs(definition, name, _spoilt(spoil, keep=True))
             for name, spoil in spoilt.items()
         ]
-    return tuple(found)
+    return tuple(defects)
 
 
 def ragged_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -130,11 +130,11 @@ def _one_too_few(ids: torch.Tensor) -> torch.Tensor:
 def _columns(definition: Definition) -> Callable[[Outputs, Inputs], Outputs]:
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         (ids,) = outputs
-        found = torch.full_like(ids, _PADDING)
+        picked = torch.full_like(ids, _PADDING)
         for row, one in enumerate(score_rows(definition, inputs, ())):
             best = one.scores.argsort(descending=True)[: ids.shape[1]]
-            found[row, : len(best)] = best.to(ids.dtype)
-        return (found,)
+            picked[row, : len(best)] = best.to(ids.dtype)
+        return (picked,)
 
     return spoil
 

@@ -95,10 +95,10 @@ def score_rows(
     definition: Definition, inputs: Mapping[str, Any], arithmetics: Sequence[str]
 ) -> list[Candidates]:
     """Return each row's ids and scores. Nobody computes with these: no error."""
-    found = []
+    candidates = []
     for row, scores in enumerate(inputs["input"].cpu().double()):
         ids = visible(definition, inputs, row)
         none = torch.zeros(len(ids), dtype=torch.float64)
         errors = dict.fromkeys(arithmetics, none)
-        found.append(Candidates(ids, scores[: len(ids)], errors))
-    return found
+        candidates.append(Candidates(ids, scores[: len(ids)], errors))
+    return candidates
