@@ -156,7 +156,7 @@ def route(
     return weights.float().contiguous(), ids.to(torch.int32).contiguous()
 
 
-def picked(
+def chosen(
     definition: Definition, inputs: Inputs, ids: torch.Tensor
 ) -> tuple[list[int], torch.Tensor]:
     """Return the selected local experts, at least one, and `ids` as places among them.
