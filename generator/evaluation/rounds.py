@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ class Round:
     workload: Mapping[str, Any] | None = None
     values: Inputs | None = None
     gains: tuple[float, ...] = ()
+    _held: Inputs | None = field(default=None, init=False)
 
     @cached_property
     def trial(self) -> Trial:
@@ -144,6 +145,15 @@ class Round:
             for name in ("trial", "inputs", "expected"):
                 self.__dict__.pop(name, None)
 
+    def hold(self) -> None:
+        """Draw the values, and keep them for who asks again, however large they are."""
+        self._held = self.inputs
+
+    def release(self) -> None:
+        """Keep values no longer than others of their size are."""
+        self._held = None
+        self.drop()
+
     def calls(self) -> int:
         """Return how often to call for one verdict: for a law, many times."""
         wanted = [1]
@@ -159,6 +169,8 @@ class Round:
         """Return the op's inputs, or those that the workload has."""
         if self.values is not None:
             return self.values
+        if self._held is not None:
+            return self._held
         maker = getattr(case, "make_inputs", None) or self.subject.op.make_inputs
         return repeated_inputs(maker, definition, case, stream)
 

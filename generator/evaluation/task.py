@@ -36,7 +36,7 @@ from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.solution_tolerance import REFERENCE
-from generator.evaluation.timing import Field, layout_of, timed, timed_rounds
+from generator.evaluation.timing import Field, layouts_of, second_draws, timed
 from generator.evaluation.verdict import (
     INVALID,
     JUDGE_ERROR,
@@ -225,6 +225,7 @@ class _Bench:
             if not asked.rounds and not asked.relations:
                 why = f"none of its cases is named {one_line(task['case'], 80)!r}"
                 return [CaseVerdict("", INVALID, why)]
+        others = second_draws(asked) if task["timing"] else {}
         notes += notes_on(asked)
         by_reference = (
             one.source == REFERENCE for _, all in asked.rounds for one in all
@@ -252,8 +253,8 @@ class _Bench:
                 cases = judge.judge()
                 if cases and task["timing"] and worst(cases).verdict == PASSED:
                     rivals = self._rivals(asked)
-                    how = (session, asked, cases, passes, secret, rivals, notes)
-                    cases = timed(*how)
+                    how = (session, asked, cases, others, passes, secret, rivals)
+                    cases = timed(*how, notes)
             if task["memory"] and cases and worst(cases).verdict == PASSED:
                 cases += self._measured(solution, asked, own.randrange(2**62), memory)
             asks = task["conditions"] or task["sanitizers"]
@@ -337,9 +338,8 @@ class _Bench:
     def _rivals(self, asked: EvaluationRounds) -> Field:
         assert self._field is not None
         if not self._field.processes:
-            layouts = [layout_of(one) for one in timed_rounds(asked).values()]
             try:
-                self._field.begin(layouts)
+                self._field.begin(layouts_of(asked))
             except NoRival as error:
                 raise CannotRun(f"no clock: {error}") from error
         return self._field

@@ -46,12 +46,14 @@ from generator.evaluation.verdict import (
     CaseVerdict,
     Refused,
 )
+from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.provider import providers
 
 # of larger workloads several copies don't fit beside each other
 _MOST_BYTES = 4 << 30
+_HELD_BYTES = 2 << 30
 _SEEDS = 2**31
 
 
@@ -139,10 +141,32 @@ def timed_rounds(asked: EvaluationRounds) -> dict[str, Round]:
     return {n: one for n, one in rounds.items() if is_timed(one, has_workloads)}
 
 
+def layouts_of(asked: EvaluationRounds) -> list[Layout]:
+    """Return the layouts of the calls of all that is timed."""
+    return [layout_of(one) for one in timed_rounds(asked).values()]
+
+
+def second_draws(asked: EvaluationRounds) -> dict[str, Round]:
+    """Return rounds with other values of what is timed, by the name of their case.
+
+    Both draws of as many as have room are made now, while processes start; of others when
+    they are timed.
+    """
+    others, left = {}, _HELD_BYTES
+    for name, one in timed_rounds(asked).items():
+        others[name] = replace(one, shift=(one.shift + 1) % _SEEDS)
+        left -= 2 * tensor_bytes(one.subject.definition, one.case)
+        if left >= 0:
+            one.hold()
+            others[name].hold()
+    return others
+
+
 def timed(
     session: Session,
     asked: EvaluationRounds,
     cases: Sequence[CaseVerdict],
+    others: Mapping[str, Round],
     passes_outputs: bool,
     secret: int,
     rivals: Field,
@@ -150,7 +174,7 @@ def timed(
 ) -> list[CaseVerdict]:
     """Return the verdicts with times of all workloads, or of all cases without any.
 
-    What timed calls wrote is judged again; a wrong one replaces the case's verdict. Why
+    `others` are the `second_draws`. What timed calls wrote is judged again; a wrong one replaces the case's verdict. Why
     a case has no times is added to `notes`.
     """
     if asked.subject.op.only_moves:
@@ -167,7 +191,8 @@ def timed(
                 times.append(case)
                 continue
             try:
-                times.append(replace(case, timing=table.timing(case.case, one)))
+                timing = table.timing(case.case, one, others[case.case])
+                times.append(replace(case, timing=timing))
             except Untimed as untimed:
                 notes.append(f"{case.case}: not timed: {untimed}")
                 times.append(case)
@@ -177,7 +202,8 @@ def timed(
                 if refused.verdict != INCORRECT_NUMERICAL:
                     return times
             finally:
-                one.drop()
+                one.release()
+                others[case.case].release()
     finally:
         table.close()
     return times
@@ -205,10 +231,9 @@ class _Table:
         for arena in self._arenas.values():
             arena.close()
 
-    def timing(self, name: str, one: Round) -> dict[str, Any]:
-        """Return the figures of a workload. Raises Refused."""
+    def timing(self, name: str, one: Round, other: Round) -> dict[str, Any]:
+        """Return the figures of a workload, of two draws. Raises Refused."""
         device = self._field.device
-        other = replace(one, shift=(one.shift + 1) % _SEEDS)
         draws = [_on(device, o.trial.inputs) for o in (one, other)]
         names = list(one.inputs)
         filled = [names.index(n) for n in one.filled]
@@ -220,9 +245,12 @@ class _Table:
         finally:
             links.end()
             calls.close()
+        # a policy of the op may want what it judges on the CPU, a reference does
+        is_free = one.source == ORACLE and not one.subject.op.policies
+        at = device if is_free else "cpu"
         for call in result.judged:
-            restated = replace(one, values=_on("cpu", call.inputs))
-            outputs = [_at_cpu(v) for v in (*call.outputs, *call.filled)]
+            restated = replace(one, values=_on(at, call.inputs))
+            outputs = [_moved(v, at) for v in (*call.outputs, *call.filled)]
             self._judge.compared(name, restated, tuple(outputs))
         light = light_of(one.subject.definition, one.case.axes, one.inputs, device)
         if light is not None:
@@ -331,8 +359,8 @@ def _on(device: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {n: fresh(v, torch.device(device)) for n, v in inputs.items()}
 
 
-def _at_cpu(value: Any) -> Any:
-    return value.cpu() if isinstance(value, torch.Tensor) else value
+def _moved(value: Any, device: str) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value
 
 
 def _lives(pid: int) -> bool:

@@ -55,7 +55,7 @@ _MARGIN = 1.3
 _SECONDS = 1.4
 # of a rival that takes long: nobody waits for more of its figures
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
-# rivals that are called in each turn: the fastest, and another beside it
+# kernels that are called in each turn: the fastest, and another beside it
 _NEAR = 2
 _JUDGED, _ODD = 3, 2
 # of calls that no rival made as well, more
@@ -352,7 +352,8 @@ class TimingSession:
         """
         timed = [r for r in self._rivals if r.raw]
         timed.sort(key=lambda r: (r.name == REFERENCE, self._zero.latency(r)))
-        near = {one.name for one in timed[:_NEAR]}
+        # the reference is one of them where no kernel runs
+        near = {r.name for r in timed[:_NEAR] if r.name != REFERENCE or r is timed[0]}
         return [
             r
             for r in self._rivals

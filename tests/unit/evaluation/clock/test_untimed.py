@@ -16,7 +16,7 @@ from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.clock.timed_calls import TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.rounds import rounds_of
-from generator.evaluation.timing import timed
+from generator.evaluation.timing import second_draws, timed
 from generator.evaluation.verdict import PASSED, CaseVerdict
 from generator.rules.load import load_file
 from tests.builders import ROOT
@@ -30,8 +30,8 @@ def test_an_op_that_only_moves_is_not_timed() -> None:
     asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 4)
     cases = [CaseVerdict(case, PASSED) for case, _ in asked.rounds]
     notes: list[str] = []
-    about = (None, asked, cases, False, 4, None, notes)
-    assert timed(*about) == cases  # type: ignore[arg-type]
+    about: Any = (None, asked, cases, {}, False, 4, None, notes)
+    assert timed(*about) == cases
     (note,) = notes
     assert "not timed: a copy engine" in note
 
@@ -97,3 +97,42 @@ def test_what_no_figure_resolves_is_not_measured_for_longer() -> None:
     longer = replace(short, raw=[(False, 0.35)] * 4)
     assert not resolved(short, zero)
     assert resolved(longer, zero)
+
+
+def test_two_draws_of_what_is_timed_stay_until_they_are_released() -> None:
+    file = next(f for f in discover_definitions(ROOT).files if f.name == "rmsnorm_h128")
+    definition, _ = load_file(ROOT, file)
+    assert definition is not None
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 4)
+    others = second_draws(asked)
+    name, (one, *_) = asked.rounds[0]
+    first, second = one.inputs["hidden_states"], others[name].inputs["hidden_states"]
+    assert first.shape == second.shape
+    assert not torch.equal(first, second)
+    # as after a call of it was judged
+    for shown in ("trial", "inputs"):
+        one.__dict__.pop(shown)
+    assert one.inputs["hidden_states"] is first
+    one.release()
+    one.__dict__.pop("trial", None)
+    one.__dict__.pop("inputs", None)
+    again = one.inputs["hidden_states"]
+    assert again is not first
+    assert torch.equal(again, first)
+
+
+def test_a_reference_is_timed_in_every_turn_where_no_kernel_is() -> None:
+    session: Any = object.__new__(TimingSession)
+    session._zero = EmptyCalls()
+    session._zero.add(False, 0.28)
+    session._solution = Contender("", None, 1, waits=False)  # type: ignore[arg-type]
+    figures = [(False, 0.4)] * 20
+    reference = Contender("reference", None, 1, raw=figures, waits=False)  # type: ignore[arg-type]
+    session._rivals = [reference]
+    assert session._called_now() == [reference]
+    kernel = replace(reference, name="flashinfer")
+    session._rivals = [reference, kernel]
+    assert session._called_now() == [kernel]
+    late = replace(reference, raw=figures[:10])
+    session._rivals = [late, kernel]
+    assert session._called_now() == [late, kernel]
