@@ -289,6 +289,12 @@ class TestAllgatherTp4H128256(AllgatherBase):
     axes = {"world_size": 4, "hidden_size": 128256, "shard_size": 32064}
     sha256 = "69e56bec67d8d52c744f8aa57ca82137fccdceb65c27cdfd52313eab1fc1d80f"
 
+# model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:4
+class TestAllgatherTp4H151936(AllgatherBase):
+    name = "allgather_tp4_h151936"
+    axes = {"world_size": 4, "hidden_size": 151936, "shard_size": 37984}
+    sha256 = "0867319d3212157636e0960bf4d365b5648ab04f60cab3b769337766542b89ed"
+
 class TestAllgatherTp8H128256(AllgatherBase):
     name = "allgather_tp8_h128256"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:8
     axes = {"world_size": 8, "hidden_size": 128256, "shard_size": 16032}
@@ -341,6 +347,12 @@ class TestAllreduceTp2H2048(AllreduceBase):
     name = "allreduce_tp2_h2048"  # model:qwen3-30b-a3b, tp:2
     axes = {"world_size": 2, "hidden_size": 2048}
     sha256 = "337b3c6a8df6feba6443af669b03e3983d3a64dcb192c116f093c8df45384068"
+
+# model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:4
+class TestAllreduceTp4H4096(AllreduceBase):
+    name = "allreduce_tp4_h4096"
+    axes = {"world_size": 4, "hidden_size": 4096}
+    sha256 = "f4970250017c6d58cf93dd72b8cf74b7ec402256c90806c79b25cda9f7336314"
 
 class TestAllreduceTp4H8192(AllreduceBase):
     name = "allreduce_tp4_h8192"  # model:llama-3.1-70b, model:llama-3.3-70b, tp:4

@@ -310,6 +310,12 @@ class AllreduceAddRmsnormBase(CommTests):
     constants = ("eps",)
     EPS = 1e-06  # "1em6" in the name, rms_norm_eps of qwen3-30b-a3b, deepseek-v3
 
+# model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:4
+class TestAllreduceAddRmsnormEps1em6Tp4H4096(AllreduceAddRmsnormBase):
+    name = "allreduce_add_rmsnorm_eps_1em6_tp4_h4096"
+    axes = {"world_size": 4, "hidden_size": 4096}
+    sha256 = "1c595749c04b8de0ff9ad19f39cfeed90b8c6da9ac4b496d4c7e44ca66fb8589"
+
 # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:8
 class TestAllreduceAddRmsnormEps1em6Tp8H4096(AllreduceAddRmsnormBase):
     name = "allreduce_add_rmsnorm_eps_1em6_tp8_h4096"

@@ -386,6 +386,12 @@ class TestEmbeddingV32064H8192(Embedding2Base):
     axes = {"vocab_size": 32064, "hidden_size": 8192}
     sha256 = "e7ecc679ab48464fa2f4e8eab48b8ee273ee644e012cfa7560b6c4025210e5b9"
 
+# model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b, tp:4
+class TestEmbeddingV37984H4096(Embedding2Base):
+    name = "embedding_v37984_h4096"
+    axes = {"vocab_size": 37984, "hidden_size": 4096}
+    sha256 = "57a74db7d85d3691333e604afe1689c94801e39f59253cbd6500d48574f39469"
+
 class TestEmbeddingV8080H7168(Embedding2Base):
     name = "embedding_v8080_h7168"  # model:deepseek-v3, model:deepseek-r1, tp:16
     axes = {"vocab_size": 8080, "hidden_size": 7168}

@@ -528,6 +528,13 @@ class TestGemmBf16N1280K8192(GemmBf16Base):
     sha256 = "dd236a62b7905063f13b6c1a4d6549746c6908d61798133c284b848f383f6521"
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
+# value projection on one of 4 devices, 4096 to 2304 features.
+class TestGemmBf16N2304K4096(GemmBf16Base):
+    name = "gemm_bf16_n2304_k4096"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
+    axes = {"N": 2304, "K": 4096}
+    sha256 = "ba895a9875e9ded9b9813698b6af5973738e8a73e37d299a15a128f7e41ba576"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused query, key and
 # value projection on one of 4 devices, 8192 to 2560 features.
 class TestGemmBf16N2560K8192(GemmBf16Base):
     name = "gemm_bf16_n2560_k8192"  # model:llama-3.1-70b, model:llama-3.3-70b
@@ -620,6 +627,13 @@ class TestGemmBf16N32064K8192(GemmBf16Base):
     name = "gemm_bf16_n32064_k8192"  # model:llama-3.1-70b, model:llama-3.3-70b
     axes = {"N": 32064, "K": 8192}
     sha256 = "13b920c9278980034ff47f1c762cd536e142b45222a099fb033ade7c376e629c"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: output head, one row
+# a vocabulary entry, on one of 4 devices, 4096 to 37984 features.
+class TestGemmBf16N37984K4096(GemmBf16Base):
+    name = "gemm_bf16_n37984_k4096"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
+    axes = {"N": 37984, "K": 4096}
+    sha256 = "7c5cb6014bc757676859c373b7085c6e9ed9d94dcfa0a91cd2a21dac621eaba0"
 
 # The next 10: Matrix product C = A @ B.T in bfloat16 with float32 accumulation: fused
 # gate and up projection, K to N features.
@@ -799,6 +813,13 @@ class TestGemmBf16N4096K1024(GemmBf16Base):
     name = "gemm_bf16_n4096_k1024"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
     axes = {"N": 4096, "K": 1024}
     sha256 = "0aa0633dbb5b16eda8f6e4f142c97e6362dea8331263b3793b85230d7b96052c"
+
+# Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
+# projection on one of 4 devices, 2048 to 4096 features.
+class TestGemmBf16N4096K2048(GemmBf16Base):
+    name = "gemm_bf16_n4096_k2048"  # model:qwen3-235b-a22b, model:qwen3-vl-235b-a22b
+    axes = {"N": 4096, "K": 2048}
+    sha256 = "7ce3356a957bddf2ec8997474bcf84fd988d07625b838b3485d84e483d794c06"
 
 # Matrix product C = A @ B.T in bfloat16 with float32 accumulation: attention output
 # projection on one of 8 devices, 1024 to 8192 features.

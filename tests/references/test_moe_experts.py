@@ -517,6 +517,18 @@ class TestMoeBf16Topk8E128H4096I192(MoeBf16Base):
     }
     sha256 = "d3cb8ceff5ac9c7dba7705c12a7a6ee533ae0b8f00fdc69afd0d747809be737e"
 
+class TestMoeBf16Topk8E128H4096I384(MoeBf16Base):
+    name = "moe_bf16_topk8_e128_h4096_i384"  # model:qwen3-235b-a22b, ep:1, tp:4
+    interface = INTERFACE_MOE_BF16
+    axes = {
+        "top_k": 8,
+        "num_experts": 128,
+        "hidden_size": 4096,
+        "gemm1_out_size": 768,
+        "intermediate_size": 384,
+    }
+    sha256 = "e6f936ae2f941e6db53889f31fa0b20db77a064e58b562707d8104f783817d89"
+
 class TestMoeBf16Topk8E160H5120I1536(MoeBf16Base):
     name = "moe_bf16_topk8_e160_h5120_i1536"  # model:glm-4.6, ep:1
     interface = INTERFACE_MOE_BF16

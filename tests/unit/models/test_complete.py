@@ -35,7 +35,9 @@ SERVED = (
     ("llama-3.1-70b", 8),
     ("llama-3.3-70b", 4),
     ("llama-3.3-70b", 8),
+    ("qwen3-235b-a22b", 4),
     ("qwen3-235b-a22b", 8),
+    ("qwen3-vl-235b-a22b", 4),
     ("qwen3-vl-235b-a22b", 8),
 )
 THERE = discover_definitions(ROOT)

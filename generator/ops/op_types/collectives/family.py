@@ -20,12 +20,14 @@ _DEEPSEEK = ("deepseek-v3", "deepseek-r1", "deepseek-v3.2")
 # kind, ranks, length of a whole row, models, whose batches
 ROWS = (
     (ALL_REDUCE, 2, 2048, ("qwen3-30b-a3b",), QWEN),
+    (ALL_REDUCE, 4, 4096, _QWEN_235B, QWEN),
     (ALL_REDUCE, 4, 8192, _LLAMA_70B, LLAMA),
     (ALL_REDUCE, 8, 4096, _QWEN_235B, QWEN),
     (ALL_REDUCE, 8, 7168, (*_DEEPSEEK, "kimi-k2"), DEEPSEEK),
     (ALL_REDUCE, 8, 8192, _LLAMA_70B, LLAMA),
     (ALL_GATHER, 2, 151936, ("qwen3-30b-a3b",), QWEN),
     (ALL_GATHER, 4, 128256, _LLAMA_70B, LLAMA),
+    (ALL_GATHER, 4, 151936, _QWEN_235B, QWEN),
     (ALL_GATHER, 8, 128256, _LLAMA_70B, LLAMA),
     (ALL_GATHER, 8, 129280, _DEEPSEEK, DEEPSEEK),
     (ALL_GATHER, 8, 151936, _QWEN_235B, QWEN),

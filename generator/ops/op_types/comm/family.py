@@ -34,6 +34,7 @@ BLOCKS = (
     Block(2, 2048, ("qwen3-30b-a3b",), 1e-06),
     Block(8, 7168, ("deepseek-v3", "deepseek-r1"), 1e-06),
     Block(4, 8192, ("llama-3.1-70b", "llama-3.3-70b"), 1e-05, "_eps_1em5"),
+    Block(4, 4096, ("qwen3-235b-a22b", "qwen3-vl-235b-a22b"), 1e-06, "_eps_1em6"),
     Block(8, 8192, ("llama-3.1-70b", "llama-3.3-70b"), 1e-05, "_eps_1em5"),
     Block(8, 4096, ("qwen3-235b-a22b", "qwen3-vl-235b-a22b"), 1e-06, "_eps_1em6"),
 )

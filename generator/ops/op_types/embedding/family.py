@@ -42,6 +42,7 @@ TABLES = (
     VocabularyTable(16032, 8192, ("llama-3.1-70b", "llama-3.3-70b"), tp=8),
     VocabularyTable(18992, 4096, ("qwen3-235b-a22b", "qwen3-vl-235b-a22b"), tp=8),
     VocabularyTable(32064, 8192, ("llama-3.1-70b", "llama-3.3-70b"), tp=4),
+    VocabularyTable(37984, 4096, ("qwen3-235b-a22b", "qwen3-vl-235b-a22b"), tp=4),
     VocabularyTable(32000, 4096, ("mistral-7b-v0.1",)),
     VocabularyTable(32768, 6144, ("mixtral-8x22b",)),
     VocabularyTable(100352, 4096, ("granite-4.1-8b",)),

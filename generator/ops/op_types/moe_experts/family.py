@@ -83,6 +83,7 @@ MIXTURES = (
     Mixture(BF16, "qwen3-30b-a3b", 8, 128, 2048, 768, chunk=1000),
     Mixture(BF16, "qwen3-235b-a22b", 8, 128, 4096, 1536),
     Mixture(BF16, "qwen3-235b-a22b", 8, 128, 4096, 192, tp=8),
+    Mixture(BF16, "qwen3-235b-a22b", 8, 128, 4096, 384, tp=4),
     Mixture(BF16, "mixtral-8x7b", 2, 8, 4096, 14336),
     Mixture(BF16, "qwen3-next-80b-a3b", 10, 512, 2048, 512),
     Mixture(BF16, "mixtral-8x22b", 2, 8, 6144, 16384),
