@@ -45,6 +45,16 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, old)
 
 
+def passing_bytes() -> int:
+    """Return how much more memory this process once had than it has now, in bytes."""
+    try:
+        pages = int(_STATUS.read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(0, most * 1024 - pages * resource.getpagesize())
+
+
 def limit_memory(more_bytes: int) -> None:
     """Limit what this process maps beyond what it has now; more raises MemoryError."""
     try:

@@ -10,7 +10,11 @@ from typing import Any
 from generator.execution.child import Link
 from generator.execution.forks import Forks
 from generator.execution.outcome import DONE, TIMED_OUT, Outcome
-from generator.execution.process_limits import MORE_BYTES, limit_memory
+from generator.execution.process_limits import (
+    MORE_BYTES,
+    limit_memory,
+    passing_bytes,
+)
 from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
@@ -37,8 +41,11 @@ def run_all(
     `lanes` forks run side by side. `waiting` is the timeout of a mutant in wall-clock
     seconds.
     """
+    # copies of tensors are no bound of what attention's scores need in passing: the
+    # reference has run here
+    most = max(_most_bytes(job), passing_bytes())
     # once in each fork
-    limit = cache(partial(limit_memory, _most_bytes(job) + MORE_BYTES))
+    limit = cache(partial(limit_memory, most + MORE_BYTES))
 
     def work(place: int, link: Link) -> dict[str, Any]:
         limit()

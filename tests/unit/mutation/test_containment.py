@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from generator.mutation import mutant_workers
 from generator.mutation.audit_job import AuditJob, Planned, prepare
 from generator.mutation.mutant_workers import objection, run_all
 from generator.mutation.mutants_result import MutantResult
@@ -328,6 +329,13 @@ def test_a_reference_that_fails_where_mutants_run_is_told(job, line, why):
     assert said.startswith("the reference itself does not pass ")
     assert said.endswith(f" where mutants run: {why}")
     assert objection(job, WAITING) is None
+
+
+def test_mutants_may_take_what_the_reference_took_in_passing(monkeypatch, job):
+    # half a GiB that is no input and no output, as attention's scores
+    torch.ones(2**27)
+    monkeypatch.setattr(mutant_workers, "MORE_BYTES", 2**27)
+    assert of_one(job, mutant("torch.empty(2 ** 27)")).status == "equivalent"
 
 
 def test_more_lanes_than_mutants_are_no_trouble(job):
