@@ -14,6 +14,8 @@ from generator.rules.constraints import names_in
 from kernel_judge.constraints import evaluate
 from kernel_judge.definition import Interface
 
+_MOST = 1 << 24
+
 
 def sizes_of(
     interface: Interface, axes: Mapping[str, int], inputs: Mapping[str, Any]
@@ -29,9 +31,15 @@ def sizes_of(
             sizes |= zip(spec.shape, inputs[name].shape, strict=True)
     outputs = interface.output_specs.values()
     lacking = {axis for spec in outputs for axis in spec.shape or ()} - sizes.keys()
-    for axis, constraint in product(sorted(lacking), interface.constraints):
-        if names_in(constraint) - sizes.keys() == {axis}:
-            sizes |= _solved(constraint, axis, sizes)
+    known = -1
+    # one may follow from another
+    while known < len(sizes):
+        known = len(sizes)
+        for axis, constraint in product(
+            sorted(lacking - sizes.keys()), interface.constraints
+        ):
+            if names_in(constraint) - sizes.keys() == {axis}:
+                sizes |= _solved(constraint, axis, sizes)
     return sizes
 
 
@@ -40,5 +48,11 @@ def _solved(constraint: str, axis: str, sizes: Mapping[str, int]) -> dict[str, i
     tree = parse_expression(constraint)
     if not isinstance(tree, ast.Compare) or not isinstance(tree.ops[0], ast.Eq):
         return {}
-    lengths = ({axis: length} for length in range(max(sizes.values()) + 1))
+    most = max(sizes.values())
+    # an axis may be more than all others: `places == tokens * topk + 135`
+    if isinstance(tree.left, ast.Name) and tree.left.id == axis:
+        below = ast.Compare(tree.left, [ast.Lt()], tree.comparators)
+        while most < _MOST and evaluate(below, {**sizes, axis: most}):
+            most *= 2
+    lengths = ({axis: length} for length in range(most + 1))
     return next((one for one in lengths if evaluate(tree, {**sizes, **one})), {})

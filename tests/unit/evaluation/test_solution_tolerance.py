@@ -79,6 +79,15 @@ def test_an_axis_that_no_input_has_comes_from_a_constraint() -> None:
     assert sizes_of(subject.interface, axes, inputs)["num_seqs"] == 3
 
 
+def test_lengths_that_follow_from_one_another_are_known() -> None:
+    subject = subject_of(loaded("moe_align_block_size_e8_k2_bs16"))
+    inputs = {"topk_ids": torch.zeros(3, 2, dtype=torch.int32)}
+    sizes = sizes_of(subject.interface, subject.definition.axes, inputs)
+    # more places than any length that is known, and blocks of these
+    assert sizes["num_places"] == 3 * 2 + 135
+    assert sizes["num_blocks"] == 9
+
+
 def test_a_solution_may_be_as_large_as_a_kernel_is() -> None:
     # tests hold a reference against the kernel, whose outputs are larger by 0.3 %
     name, case = (
