@@ -48,7 +48,7 @@ def _solved(constraint: str, axis: str, sizes: Mapping[str, int]) -> dict[str, i
     tree = parse_expression(constraint)
     if not isinstance(tree, ast.Compare) or not isinstance(tree.ops[0], ast.Eq):
         return {}
-    most = max(sizes.values())
+    most = max(*sizes.values(), 1)
     # an axis may be more than all others: `places == tokens * topk + 135`
     if isinstance(tree.left, ast.Name) and tree.left.id == axis:
         below = ast.Compare(tree.left, [ast.Lt()], tree.comparators)
