@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from generator.dataset.file_reading import read_text_file
 from generator.dataset.json_file import JSON_NAN, MAX_BYTES, parse
 from generator.models.architectures import ARCHITECTURES, REFUSED, Architecture
-from generator.models.keys import IRRELEVANT
+from generator.models.keys import IRRELEVANT, OF_SOME
 from generator.problems import Failure, Problem
 from generator.problems.messages import did_you_mean, quote, show
 
@@ -110,6 +110,7 @@ class Config:
         raise Failure(f"{self.name}: {key} {why}.")
 
     def _present(self, keys: tuple[str, ...]) -> str | None:
+        keys = tuple(k for k in keys if k not in OF_SOME or k in self.defaults)
         self.asked.update(keys)
         there = [key for key in keys if self.figures.get(key) is not None]
         # of two names of one figure transformers reads its own

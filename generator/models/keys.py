@@ -67,6 +67,16 @@ OPTIONS = (
 )
 """Keys that add something where they are true: false changes nothing in any model."""
 
+OF_SOME = frozenset(
+    [
+        *("attn_logit_softcapping", "final_logit_softcapping", "moe_latent_size"),
+        *("embedding_multiplier", "residual_multiplier", "logits_scaling"),
+        "attention_out_bias",
+    ]
+)
+"""Keys that other architectures' code does not read, whatever a file says: they are none
+of a model whose defaults lack them, and so are listed as not placed."""
+
 UNPLACED: Mapping[str, str] = {
     "vision_config": "the vision tower",
     "audio_config": "the audio tower",

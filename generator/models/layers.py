@@ -134,9 +134,9 @@ def _mixers(config: Config, count: int) -> list[str]:
         return [FULL] * count
     if config.stated("use_sliding_window"):
         config.size("sliding_window")
-    if not config.count("sliding_window"):
-        return [FULL] * count
-    if not config.flag("use_sliding_window", default=True):
+    windowed = config.flag("use_sliding_window", default=True)
+    if not config.count("sliding_window") or not windowed:
+        # without a window it is known to change nothing
         config.get("max_window_layers")
         return [FULL] * count
     first = config.count("max_window_layers")

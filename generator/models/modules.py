@@ -13,7 +13,7 @@ from generator.models.latent import latent
 from generator.models.mixture import feed_forward
 from generator.models.need import Need, exponent, norm
 from generator.models.parallel import Deployment
-from generator.models.projections import Projections
+from generator.models.projections import Projections, unplaced_of_quantisation
 from generator.models.recurrent import delta_net, kimi_delta, mamba
 from generator.problems.messages import show
 
@@ -63,6 +63,10 @@ def unplaced(config: Config, deployment: Deployment) -> list[str]:
     needs(config, deployment)
     # of a number that multiplies, 1.0 changes nothing
     listed = [what for key, what in UNPLACED.items() if _changes(config.get(key))]
+    if "text_config" in config.figures and not any(map(config.get, _TOWERS)):
+        # transformers builds towers by its defaults where a file has no figures of them
+        listed.append("what the model has beside its text model")
+    listed += unplaced_of_quantisation(config)
     unread = config.figures.keys() - config.asked - IRRELEVANT.keys() - _WRAPPING
     listed += [
         f"what {show(key)} changes"
@@ -74,6 +78,7 @@ def unplaced(config: Config, deployment: Deployment) -> list[str]:
 
 
 _WRAPPING = {"text_config"}
+_TOWERS = ("vision_config", "audio_config")
 
 
 def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
@@ -100,8 +105,7 @@ def modules(config: Config, deployment: Deployment) -> Iterator[Need]:
     yield from _residual(model, hidden)
     yield from feed_forward(model)
     of = Projections(config, deployment)
-    bias = config.flag("lm_head_bias")
-    yield of.plain("lm_head", shard, hidden, "lm_head", bias=bias)
+    yield of.plain("lm_head", shard, hidden, "lm_head")
     yield from deployment.gathered("logits of all GPUs", vocabulary)
     if _multiple(config, "logits_scaling") != 1:
         yield Need("logits over a number", "activation", f"divide_v{vocabulary}")

@@ -19,6 +19,11 @@ BF16, F16 = "bfloat16", "float16"
 _DTYPES = {BF16: BF16, F16: F16, "float32": F16}
 """A config's dtype → what engines compute in: SGLang makes float16 of float32."""
 _EXCLUDED = ("modules_to_not_convert", "ignored_layers")
+# of a quantisation's keys: those that are read, and values that say nothing more
+_KNOWN = (*_EXCLUDED, "quant_method", "weight_block_size", "activation_scheme")
+_USUAL = (("fmt", "e4m3"), ("scale_fmt", "float"))
+_NOTHING: tuple[Any, ...] = (None, False, [], {})
+_POWERS = "scales of float8 that are powers of two"
 
 
 def model_dtype(config: Config) -> str:
@@ -124,6 +129,20 @@ class Projections:
                     return None
                 layers.add(int(number[1]))
         return frozenset(layers)
+
+
+def unplaced_of_quantisation(config: Config) -> list[str]:
+    """Return what a quantisation states that no definition has, a key each."""
+    stated = config.get("quantization_config")
+    if not isinstance(stated, dict):
+        return []
+    return [
+        _POWERS
+        if (key, value) == ("scale_fmt", "ue8m0")
+        else f"what {show(f'quantization_config.{key}')} changes"
+        for key, value in sorted(stated.items())
+        if not (key in _KNOWN or value in _NOTHING or (key, value) in _USUAL)
+    ]
 
 
 def quantised(module: str, k: int) -> Need:

@@ -61,6 +61,13 @@ VALUES: dict[str, Any] = {
     "linear_conv_kernel_dim": 3,
     "n_groups": 4,
 }
+# set also where an architecture has no such key
+EVERYWHERE = (
+    "mlp_bias",
+    "partial_rotary_factor",
+    "attention_out_bias",
+    "moe_latent_size",
+)
 CONTRADICTING = {
     # RoPE has another length than what it turns: transformers fails in its forward
     ("deepseek_v3", "head_dim"),
@@ -84,7 +91,7 @@ def variants() -> dict[str, dict[str, Any]]:
             base |= {"hybrid_override_pattern": "M-*EM-*E", "num_hidden_layers": 8}
         found[kind] = base
         for key, value in VALUES.items():
-            known = key in defaults or key in ("mlp_bias", "partial_rotary_factor")
+            known = key in defaults or key in EVERYWHERE
             if not known or (kind, key) in CONTRADICTING:
                 continue
             is_flag = value is None and key != "q_lora_rank"

@@ -20,6 +20,7 @@ from tests.builders import ROOT
 from tests.unit.models.mapped import mapped
 
 FP8: dict[str, Any] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+BESIDE_TEXT = "what the model has beside its text model"
 NEMOTRON_3 = {
     "model_type": "nemotron_h",
     "hidden_size": 2688,
@@ -338,7 +339,8 @@ def test_the_published_gemma_3_is_accepted(tmp_path: Path) -> None:
     published = load(str(file))
     rows = [need.name for need in needs(published, Deployment())]
     assert rows == [need.name for need in needs(load("gemma-3-27b"), Deployment())]
-    assert unplaced(published, Deployment()) == []
+    # towers that the file has no figures of are transformers' defaults, not none
+    assert unplaced(published, Deployment()) == [BESIDE_TEXT]
 
 
 @pytest.mark.parametrize("limit", ["Infinity", '{"__float__": "Infinity"}'])
@@ -382,3 +384,53 @@ def test_a_gate_by_a_sigmoid_is_not_made_as_one_by_silu() -> None:
     (entry,) = (e for e in entries if e.need.op_type == "gated_rmsnorm")
     assert entry.need.name == "gated_rmsnorm_sigmoid_eps_1em5_h128"
     assert entry.state is State.NO_FAMILY
+
+
+@pytest.mark.parametrize("towers", [{}, {"vision_config": {}}, {"vision_config": None}])
+def test_towers_without_figures_are_said(towers: dict[str, Any]) -> None:
+    text = {**load("gemma-3-27b").figures, "model_type": "gemma3_text"}
+    text = {k: v for k, v in text.items() if not k.endswith("_config")}
+    whole = {"model_type": "gemma3", "text_config": text, **towers}
+    assert unplaced(config_of("whole", whole), Deployment()) == [BESIDE_TEXT]
+    assert unplaced(config_of("text", text), Deployment()) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("attn_logit_softcapping", 30.0),
+        ("final_logit_softcapping", 30.0),
+        ("embedding_multiplier", 12.0),
+        ("residual_multiplier", 0.22),
+        ("logits_scaling", 8.0),
+        ("attention_out_bias", True),
+        ("lm_head_bias", True),
+        ("moe_latent_size", 1024),
+    ],
+)
+def test_a_key_of_other_architectures_adds_no_row(key: str, value: Any) -> None:
+    config = with_figures("qwen3-30b-a3b", **{key: value})
+    assert named(config) == named(load("qwen3-30b-a3b"))
+    assert unplaced(config, Deployment()) == [f"what {key!r} changes"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, []),
+        ({"fmt": "e4m3", "scale_fmt": "float", "activation_scheme": "dynamic"}, []),
+        ({"scale_fmt": "ue8m0"}, ["scales of float8 that are powers of two"]),
+        ({"kv_scheme": "fp8"}, ["what 'quantization_config.kv_scheme' changes"]),
+        ({"fmt": "e5m2"}, ["what 'quantization_config.fmt' changes"]),
+    ],
+)
+def test_what_a_quantisation_states_is_read_or_said(
+    more: dict[str, Any], said: list[str]
+) -> None:
+    config = with_figures("qwen3-8b", quantization_config={**FP8, **more})
+    assert unplaced(config, Deployment()) == said
+
+
+def test_the_layers_that_no_window_reaches_are_read() -> None:
+    config = with_figures("qwen3-8b", max_window_layers=36, sliding_window=None)
+    assert unplaced(config, Deployment()) == []
