@@ -195,6 +195,16 @@ def test_ragged_cases_have_the_lengths_of_the_paged_ones():
         }
 
 
+@pytest.mark.parametrize("of_stage", [decode_cases, prefill_cases])
+def test_the_farthest_pages_of_one_token_are_beyond_524288(of_stage):
+    case = next(c for c in of_stage(of_page_size(1)) if c.name == "far-past-limits")
+    for seed in range(20):
+        table = page_table(
+            case.params["kv_lens"], 1, case.axes["num_pages"], Stream("far", str(seed))
+        )
+        assert table.indices.max() >= 1 << 19
+
+
 @pytest.mark.parametrize("page_size", [1, 64])
 @pytest.mark.parametrize("of_stage", [decode_cases, prefill_cases])
 def test_the_axes_of_a_case_follow_from_its_lengths(of_stage, page_size):
