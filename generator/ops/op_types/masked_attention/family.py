@@ -27,10 +27,9 @@ ATTENTIONS = {
 _MOST_TOKENS = 2048
 _WHAT = {
     FLOATS: (
-        "Attention of all queries to all keys of their sequence, with a float32 number"
-        " added to each pair's logit: minus infinity, or a large negative number, where a"
-        " query may not see a key. Logits are products of q and k over the root of"
-        " {dim}."
+        "Attention of all queries to all keys of their sequence, with a number added to"
+        " each pair's logit: minus infinity, or a large negative number, where a query"
+        " may not see a key. Logits are products of q and k over the root of {dim}."
     ),
     PADDING: (
         "Attention of the patches of an image to the tokens of a text that were not"
@@ -80,7 +79,7 @@ def attention_spec(
     }
     if kind == FLOATS:
         mask = ("batch_size", "q_len", "kv_len")
-        inputs["mask"] = Tensor(mask, "float32", "Added to logits of all heads.")
+        inputs["mask"] = Tensor(mask, "bfloat16", "Added to logits of all heads.")
     elif kind == PADDING:
         inputs["mask"] = Tensor(("batch_size", "kv_len"), "bool", "Whether it is seen.")
     else:

@@ -1,8 +1,8 @@
 """masked_attention: attention whose logits have a mask or a bias added.
 
 The oracle computes head by head in float64, and finds T5's buckets by comparing squares
-of whole numbers. PyTorch's attention is called with the mask as it is; T5's bias is made
-of its table first.
+of whole numbers. PyTorch's attention is called with the mask as it is, bool or of the
+queries' dtype, as its documentation demands; T5's bias is made of its table first.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return q, k and v bfloat16, and a float32 or bool mask, or a table of biases.
+    """Return q, k and v bfloat16, and a bfloat16 or bool mask, or a table of biases.
 
     The first sequence has all keys but the last, the second every other one from the
     first on, the third its first key alone.
@@ -94,8 +94,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             seen = _seen(lengths["batch_size"], lengths["kv_len"])
             inputs[name] = seen
             if spec.dtype != "bool":
-                drawn_values = drawn.values(shape, 1.5)
-                inputs[name] = drawn_values.masked_fill(~seen[:, None], -torch.inf)
+                added = drawn.values(shape, 1.5).to(torch.bfloat16)
+                inputs[name] = added.masked_fill(~seen[:, None], -torch.inf)
     return inputs
 
 
