@@ -90,7 +90,7 @@ def cases(definition: Definition) -> list[Case]:
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
-    """Return q, k and v bfloat16, and a float32 or bool mask, or a table of biases.
+    """Return q, k and v bfloat16, and a bfloat16 or bool mask, or a table of biases.
 
     The first sequence has all keys but the last, the second every other one from the
     first on, the third its first key alone.
@@ -111,8 +111,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             seen = _seen(lengths["batch_size"], lengths["kv_len"])
             inputs[name] = seen
             if spec.dtype != "bool":
-                drawn_values = drawn.values(shape, 1.5)
-                inputs[name] = drawn_values.masked_fill(~seen[:, None], -torch.inf)
+                added = drawn.values(shape, 1.5).to(torch.bfloat16)
+                inputs[name] = added.masked_fill(~seen[:, None], -torch.inf)
     return inputs
 
 
@@ -203,7 +203,7 @@ INTERFACE_ATTENTION_FLOAT_MASK = Interface(
         "q": "bfloat16[batch_size, q_len, num_heads, head_dim]",
         "k": "bfloat16[batch_size, kv_len, num_heads, head_dim]",
         "v": "bfloat16[batch_size, kv_len, num_heads, head_dim]",
-        "mask": "float32[batch_size, q_len, kv_len]",
+        "mask": "bfloat16[batch_size, q_len, kv_len]",
     },
     outputs={"output": "bfloat16[batch_size, q_len, num_heads, head_dim]"},
 )
@@ -247,10 +247,10 @@ class MaskedAttentionTests(
 # others.
 
 
-# Attention of all queries to all keys of their sequence, with a float32 number added to
-# each pair's logit: minus infinity, or a large negative number, where a query may not
-# see a key. Logits are products of q and k over the root of head_dim. In float32,
-# rounded once to bfloat16.
+# Attention of all queries to all keys of their sequence, with a number added to each
+# pair's logit: minus infinity, or a large negative number, where a query may not see a
+# key. Logits are products of q and k over the root of head_dim. In float32, rounded
+# once to bfloat16.
 # Tolerances:
 #   output  source   rtol    atol                     NMSE     reason
 #   output  oracle   0.004   2e-05                    1.6e-05  (1)
@@ -280,22 +280,22 @@ class AttentionFloatMaskBase(MaskedAttentionTests):
 class TestAttentionFloatMaskH12D64(AttentionFloatMaskBase):
     name = "attention_float_mask_h12_d64"  # model:bert-base-uncased
     axes = {"num_heads": 12, "head_dim": 64}
-    sha256 = "884d63f4b759b8f70827111f03be05ff894af24423b5b5eff35783b8f03e0798"
+    sha256 = "4a9583ab8271ac25b390a8abaa61bd31ff35b454b234d0f9b425b51cf422f7ee"
 
 class TestAttentionFloatMaskH16D64(AttentionFloatMaskBase):
     name = "attention_float_mask_h16_d64"  # model:bge-large-en-v1.5
     axes = {"num_heads": 16, "head_dim": 64}
-    sha256 = "649c8586e9d92599c4f83386c48b9073bc0dc8aa80dc92f7ef95d85fa82d9a23"
+    sha256 = "f45d4224abd5e59b2976a32ab154f3581c48dc3f95b87936ab1d761bf4cf28d0"
 
 class TestAttentionFloatMaskH16D72(AttentionFloatMaskBase):
     name = "attention_float_mask_h16_d72"  # model:siglip2-so400m-patch16-naflex
     axes = {"num_heads": 16, "head_dim": 72}
-    sha256 = "8895acc1a7f46e871b069b0bbaf6185d76985ab4a42f7b45c3762a2c9b0293d4"
+    sha256 = "cd914a5d4e9b65f49a28f0ac096f7dba5e53b728a935fae993e5082d5c9a7957"
 
 class TestAttentionFloatMaskH24D128(AttentionFloatMaskBase):
     name = "attention_float_mask_h24_d128"  # model:hunyuan-video
     axes = {"num_heads": 24, "head_dim": 128}
-    sha256 = "bc7a93139257f5ca05f627e81ba722d340cc7f65c2861adb7601e681c74dbaa1"
+    sha256 = "b6e1da7ca202c58b250a5d89a0dcee927f6242f4c1ab624650405ade284ffe85"
 
 
 # Attention of the patches of an image to the tokens of a text that were not padded:

@@ -4,6 +4,7 @@ Rendered: don't edit. `gen-tests --op-type mla_paged` renders this file anew.
 
 Each class tests one definition. It compares what the definition's `run()` returns with
 - FlashInfer's kernels, live, on a CUDA device
+- SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
@@ -28,10 +29,13 @@ from generator.ops.attention.cases import (
     scale_of,
 )
 from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.masks import tree_masks
 from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.variant import has_mask, variant_of
+from generator.ops.op_types.mla_paged.sglang import sglang_backends, sglang_ground_truth
 from generator.ops.paging import (
     cache,
     indptr,
@@ -53,7 +57,7 @@ from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
-# oracle: generator.ops.attention.oracle
+# oracle: generator.ops.attention.oracle, generator.ops.attention.variant
 # bounds: generator.ops.attention.tolerances
 # relations: generator.ops.attention.relations
 
@@ -93,6 +97,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
         values = cache(shape, table, stream.child(name), torch.float32)
         inputs[f"{name}_cache"] = stored(values, scale, dtype)
+    if has_mask(definition):
+        lengths = case.params["q_lens"], case.params["kv_lens"]
+        inputs["custom_mask"] = tree_masks(*lengths, stream)
     return {name: inputs[name] for name in definition.interface.inputs}
 
 
@@ -107,7 +114,8 @@ def oracle(
     of_keys = torch.full((keys.shape[2],), of_ckv, dtype=torch.float64, device=q.device)
     of_keys[values.shape[3] :] = of_kpe
     scales = of_keys, of_ckv
-    return oracle_paged(q, keys[:, :, None], values, inputs, scales=scales)
+    variant = variant_of(definition)
+    return oracle_paged(q, keys[:, :, None], values, inputs, variant, scales)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -118,8 +126,10 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3, both generations of the MLA kernel.
 
-    A cache in 8 bits has kernels for compute capability 9.0 alone.
+    A cache in 8 bits has kernels for compute capability 9.0 alone; none takes a mask.
     """
+    if has_mask(definition):
+        return ()
     return (FA2_OF_SM90 if stored_scales(definition) else FA2, FA3)
 
 
@@ -161,7 +171,10 @@ OP = Op(
     defined_rows=defined_rows,
     relations=attention_relations,
     tolerances=TOLERANCES,
-    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
 )
 
 
@@ -235,12 +248,21 @@ INTERFACE_MLA_PAGED_PREFILL_CAUSAL_KVE4M3 = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_P
     },
     also=("ckv_scale > 0", "kpe_scale > 0"),
 )
+INTERFACE_MLA_PAGED_PREFILL_CUSTOM_MASK = INTERFACE_MLA_PAGED_PREFILL_CAUSAL_PS64.but(
+    inputs={
+        "kpe_cache": "bfloat16[num_pages, page_size, head_dim_kpe]",
+        "custom_mask": "bool[mask_len]",
+    },
+    also=(
+        "mask_len == sum((qo_indptr[b + 1] - qo_indptr[b]) * ((kv_indptr[b + 1] - kv_indptr[b] - 1) * page_size + kv_last_page_len[b]) for b in range(batch_size) if kv_indptr[b + 1] > kv_indptr[b])",
+    ),
+)
 
 # ---- the tests
 
 
 class MlaPagedTests(
-    GroundTruthsAgree, matches("flashinfer"), MatchesRecorded, Metamorphic
+    GroundTruthsAgree, matches("flashinfer", "sglang"), MatchesRecorded, Metamorphic
 ):
     """What the tests of mla_paged share."""
 
@@ -280,11 +302,11 @@ class MlaPagedTests(
 #   output  oracle                            0.00391   1e-05*   1e-05  (1)
 #   output  flashinfer/fa2, fa3               0.01      0.008    2e-05  (2)
 #   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
-#   output  flashinfer                        0.01      0.008    2e-05  default
+#   output  flashinfer, sglang                0.01      0.008    2e-05  default
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (4)
 #   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (5)
 #   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00026  1e-07  (6)
-#   lse     flashinfer                        1e-05     1e-05    1e-07  default
+#   lse     flashinfer, sglang                1e-05     1e-05    1e-07  default
 def reference_mla_paged_decode_ps64():
     import math
 
@@ -843,6 +865,110 @@ class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedPrefillCausalKve4
     name = "mla_paged_prefill_causal_kve4m3_h8_ckv512_kpe64_ps64"  # model:kimi-k2
     axes = {"num_qo_heads": 8}
     sha256 = "6842bbd1db328d36277f5f5cbaa4291a02647018a0beeb48bf60e2e1456a330d"
+
+
+# Multi-head latent attention over a paged cache, a tree of drafts verified, with the
+# projections absorbed: logits are q_nope . ckv + q_pe . kpe, the values are ckv,
+# num_qo_heads query heads share one cache. A sequence has (pages - 1) * page_size +
+# kv_last_page_len keys, none where it has no pages. Query i of a sequence sees its key
+# j where element i * kv_len + j of the sequence's part of custom_mask is true; there is
+# no other mask. So the tokens of a tree are verified at once, each seeing its
+# ancestors. A query that sees no key gives output 0 and lse -inf. lse is base 2.
+# stage:prefill
+# Tolerances: as of reference_mla_paged_decode_ps64.
+def reference_mla_paged_prefill_custom_mask():
+    import math
+
+    import torch
+
+
+    @torch.no_grad()
+    def run(
+        q_nope: torch.Tensor,
+        q_pe: torch.Tensor,
+        ckv_cache: torch.Tensor,
+        kpe_cache: torch.Tensor,
+        custom_mask: torch.Tensor,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_last_page_len: torch.Tensor,
+        sm_scale: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        total_q, num_qo_heads, _ = q_nope.shape
+        device = q_nope.device
+        page_size = ckv_cache.shape[1]
+
+        # What a query that sees no key returns.
+        output = torch.zeros_like(q_nope)
+        lse = torch.full(
+            (total_q, num_qo_heads), -math.inf, dtype=torch.float32, device=device
+        )
+
+        qo_bounds = qo_indptr.tolist()
+        kv_bounds = kv_indptr.tolist()
+        last_page_lens = kv_last_page_len.tolist()
+        mask_start = 0
+        for b in range(len(kv_bounds) - 1):
+            qo_start, qo_end = qo_bounds[b], qo_bounds[b + 1]
+            kv_start, kv_end = kv_bounds[b], kv_bounds[b + 1]
+            if qo_start == qo_end or kv_start == kv_end:
+                continue
+            pages = kv_indices[kv_start:kv_end]
+            # Only the first last_page_lens[b] slots of the last page are filled.
+            kv_len = (kv_end - kv_start - 1) * page_size + last_page_lens[b]
+            ckv = ckv_cache[pages].flatten(0, 1)[:kv_len].float()
+            kpe = kpe_cache[pages].flatten(0, 1)[:kv_len].float()
+
+            # The masks of the sequences follow one another, each in rows of kv_len.
+            q_len = qo_end - qo_start
+            mask_end = mask_start + q_len * kv_len
+            hidden = ~custom_mask[mask_start:mask_end].reshape(q_len, 1, kv_len)
+            mask_start = mask_end
+
+            # All heads share the compressed KV, which is both key and value.
+            nope = q_nope[qo_start:qo_end].float()
+            pe = q_pe[qo_start:qo_end].float()
+            logits = (nope @ ckv.T + pe @ kpe.T) * sm_scale
+            logits.masked_fill_(hidden, -math.inf)  # [q_len, heads, kv_len]
+            # A query that sees no key has no weights; a softmax of it would be NaN.
+            weights = logits.softmax(dim=-1).masked_fill(hidden, 0.0)
+            output[qo_start:qo_end] = (weights @ ckv).to(q_nope.dtype)
+            # Base 2: log2 of the sum of exponentials.
+            lse[qo_start:qo_end] = logits.logsumexp(dim=-1) / math.log(2)
+        return output, lse
+
+    return run
+
+
+class MlaPagedPrefillCustomMaskBase(MlaPagedTests):
+    reference = staticmethod(reference_mla_paged_prefill_custom_mask)
+    interface = INTERFACE_MLA_PAGED_PREFILL_CUSTOM_MASK
+    axes = {"head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 64}
+    constants = ("custom_mask",)
+    CUSTOM_MASK = True  # "custom" in the name
+
+# model:deepseek-v3, model:deepseek-r1, tp:1
+class TestMlaPagedPrefillCustomMaskH128Ckv512Kpe64Ps64(MlaPagedPrefillCustomMaskBase):
+    name = "mla_paged_prefill_custom_mask_h128_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 128}
+    sha256 = "27200d110c7a421f1816f43a10c1fc87e630bfc2f72cb16c23c80d890ef22f78"
+
+# model:deepseek-v3, model:deepseek-r1, tp:8
+class TestMlaPagedPrefillCustomMaskH16Ckv512Kpe64Ps64(MlaPagedPrefillCustomMaskBase):
+    name = "mla_paged_prefill_custom_mask_h16_ckv512_kpe64_ps64"
+    axes = {"num_qo_heads": 16}
+    sha256 = "c4a91f4bcff16f045c2b64ae7008ba36eac53e20d2ec07ab220bd92c6f66d215"
+
+class TestMlaPagedPrefillCustomMaskH64Ckv512Kpe64Ps64(MlaPagedPrefillCustomMaskBase):
+    name = "mla_paged_prefill_custom_mask_h64_ckv512_kpe64_ps64"  # model:kimi-k2, tp:1
+    axes = {"num_qo_heads": 64}
+    sha256 = "705a4f1cbf826d424a45c4d21cdf72e415e52da673cb4cd72202c830ff2b15e4"
+
+class TestMlaPagedPrefillCustomMaskH8Ckv512Kpe64Ps64(MlaPagedPrefillCustomMaskBase):
+    name = "mla_paged_prefill_custom_mask_h8_ckv512_kpe64_ps64"  # model:kimi-k2, tp:8
+    axes = {"num_qo_heads": 8}
+    sha256 = "b7a9dd931e4d7362bca1a840e6dc28f8b3381a36b1981e36ad09fc5d421fbe51"
 
 
 # fmt: on

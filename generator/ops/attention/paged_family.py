@@ -9,9 +9,10 @@ TOTAL_Q = "total_q == qo_indptr[-1].item()"
 NUM_KV_INDICES = "num_kv_indices == kv_indptr[-1].item()"
 
 EMPTY_DECODE = "A sequence without keys gives output 0 and lse -inf."
+NO_KEY = "A query that sees no key gives output 0 and lse -inf."
 EMPTY_PREFILL = (
     "The mask is causal and aligned bottom-right: query i of q_len sees keys"
-    " 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf."
+    f" 0 ... kv_len - q_len + i. {NO_KEY}"
 )
 KV_LEN_PS1 = "A page holds one token."
 KV_LEN = (

@@ -205,6 +205,11 @@ MASK_LEN = (
     " kv_indptr[b] - 1) * page_size + kv_last_page_len[b])"
     " for b in range(batch_size) if kv_indptr[b + 1] > kv_indptr[b])"
 )
+TREES = (
+    "Query i of a sequence sees its key j where element i * kv_len + j of the"
+    " sequence's part of custom_mask is true; there is no other mask. So the tokens"
+    " of a tree are verified at once, each seeing its ancestors."
+)
 _SPECIAL = {
     "alibi": (
         "ALiBi adds slope * (j - p) to the scaled logit of the key at j for a query at p,"
@@ -212,11 +217,7 @@ _SPECIAL = {
         " query heads, slope is 2 ** (-8 * (h + 1) / n) for head h < n, and"
         " 2 ** (-4 * (2 * (h - n) + 1) / n) for the others."
     ),
-    "custom_mask": (
-        "Query i of a sequence sees its key j where element i * kv_len + j of the"
-        " sequence's part of custom_mask is true; there is no other mask. So the tokens"
-        " of a tree are verified at once, each seeing its ancestors."
-    ),
+    "custom_mask": TREES,
     "fp16": "Queries, keys, values and output are float16.",
     "hnd": "In a page, a head's tokens lie side by side (layout HND).",
     "qe4m3_kve4m3": (

@@ -155,7 +155,11 @@ def _of_slopes(definition: Definition, variant: Variant) -> list[DomainMutant]:
     ]
 
 
-def _of_mask(definition: Definition, variant: Variant) -> list[DomainMutant]:
+def mask_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the mutants of reading the input custom_mask; none where there is none."""
+    if not has_mask(definition):
+        return ()
+
     def rows(inputs: Inputs) -> list[torch.Tensor]:
         q_lens = query_starts(inputs).diff().tolist()
         lengths = key_lengths(inputs, definition.axes["page_size"])
@@ -186,11 +190,16 @@ def _of_mask(definition: Definition, variant: Variant) -> list[DomainMutant]:
         "mask of the first sequence": of_first,
         "mask one element late": lambda i: {"custom_mask": i["custom_mask"].roll(1)},
     }
-    defects = [on_inputs(definition, name, change) for name, change in changes.items()]
+    return tuple(
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
 
+
+def _of_mask(definition: Definition, variant: Variant) -> list[DomainMutant]:
     def added(inputs: Inputs) -> tuple[dict[str, Any], Variant]:
         return {"custom_mask": inputs["custom_mask"].double()}, variant
 
+    defects = mask_mutants(definition)
     return [*defects, _as(definition, "mask added as 0 or 1", added)]
 
 

@@ -1,4 +1,4 @@
-"""Latent attention over a paged cache: decode and causal prefill."""
+"""Latent attention over a paged cache: decode, causal prefill, trees of drafts."""
 
 from __future__ import annotations
 
@@ -17,5 +17,6 @@ SPEC = OpSpec(
         "head_dim_ckv": Figure(("kv_lora_rank",)),
         "head_dim_kpe": Figure(("qk_rope_head_dim",)),
     },
-    name_words={"causal": ("is_causal", True)},
+    name_words={"causal": ("is_causal", True), "custom": ("custom_mask", True)},
+    variant_constants=("custom_mask",),
 )

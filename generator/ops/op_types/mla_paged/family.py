@@ -1,4 +1,4 @@
-"""Multi-head latent attention over a paged cache: decode and causal prefill."""
+"""Multi-head latent attention over a paged cache: decode, prefill, trees of drafts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from generator.ops.attention import paged_family as paged
 from generator.ops.attention import workloads
-from generator.ops.family import Axis, Spec, Tensor
+from generator.ops.attention.variant_family import MASK, MASK_LEN, TREES
+from generator.ops.family import Axis, Spec, Tensor, no_traffic
 from generator.ops.reference_text import reference_text
 
 HEAD_DIM_CKV = 512
@@ -43,6 +44,8 @@ class Latent:
     tp: int = 8
     # it takes return_lse, as calls of FlashInfer's wrapper pass it
     flag: bool = False
+    # prefill with a mask of the caller's: a tree of drafts is verified
+    masked: bool = False
 
 
 DEEPSEEK = ("deepseek-v3", "deepseek-r1")
@@ -69,6 +72,11 @@ LATENTS = (
     # of larger pages calls do not say how long the last one is
     Latent(16, 1, False, DEEPSEEK, DEEPSEEK_SCALE, flag=True),
     Latent(8, 1, False, KIMI, KIMI_SCALE, flag=True),
+    # verified by trees of draft tokens (EAGLE)
+    Latent(16, 64, True, DEEPSEEK, DEEPSEEK_SCALE, masked=True),
+    Latent(128, 64, True, DEEPSEEK, DEEPSEEK_SCALE, tp=1, masked=True),
+    Latent(8, 64, True, KIMI, KIMI_SCALE, masked=True),
+    Latent(64, 64, True, KIMI, KIMI_SCALE, tp=1, masked=True),
 )
 SCALES = {
     "ckv_scale": Tensor(
@@ -89,9 +97,17 @@ def instance(
     name: str, sizes: Mapping[str, int], constants: Mapping[str, Any], model: str
 ) -> Spec | None:
     """Return the definition of a name for a model, None for another kind's."""
-    prefill, is_e4m3 = "_prefill_causal_" in name, "_kve4m3_" in name
+    masked = "_prefill_custom_mask_" in name
     return latent_spec(
-        Latent(sizes["h"], sizes["ps"], prefill, (model,), scale_of(model), is_e4m3)
+        Latent(
+            sizes["h"],
+            sizes["ps"],
+            "_prefill_causal_" in name or masked,
+            (model,),
+            scale_of(model),
+            "_kve4m3_" in name,
+            masked=masked,
+        )
     )
 
 
@@ -106,10 +122,11 @@ def scale_of(model: str) -> float:
 
 def latent_spec(latent: Latent) -> Spec:
     """Return the definition for one set of constants."""
-    stage = "prefill_causal" if latent.prefill else "decode"
+    stage = _stage(latent)
     rows = "total_q" if latent.prefill else "batch_size"
     module = "mla_paged_prefill" if latent.prefill else "mla_paged_decode"
-    prefix = f"mla_paged_{stage}_h"
+    # the tokens of a captured decode are those before a tree
+    captured = "decode" if latent.masked else stage
     special = "_kve4m3" if latent.is_e4m3 else "_return_lse" * latent.flag
     scales = SCALES if latent.is_e4m3 else {}
     suffix = f"_ckv{HEAD_DIM_CKV}_kpe{HEAD_DIM_KPE}_ps"
@@ -123,13 +140,14 @@ def latent_spec(latent: Latent) -> Spec:
         tags=(
             "stage:prefill" if latent.prefill else "stage:decode",
             *(f"model:{model}" for model in latent.models),
-            FI_API,
+            *(() if latent.masked else (FI_API,)),
             f"tp:{latent.tp}",
         ),
         axes={name: _axis(name, latent) for name in _axes(latent)},
         inputs={
             **_dense_inputs(rows, latent),
             **scales,
+            **({"custom_mask": MASK} if latent.masked else {}),
             **paged_inputs,
             **({"return_lse": paged.RETURN_LSE} if latent.flag else {}),
         },
@@ -145,18 +163,20 @@ def latent_spec(latent: Latent) -> Spec:
             paged.TOTAL_Q if latent.prefill else paged.LEN_INDPTR,
             paged.NUM_KV_INDICES,
             *(f"{name} > 0" for name in scales),
+            *((MASK_LEN,) if latent.masked else ()),
         ),
         reference=reference_text(
             "mla_paged",
             module,
-            ["kve4m3"] * latent.is_e4m3
+            ["custom_mask"] * latent.masked
+            + ["kve4m3"] * latent.is_e4m3
             + ["ps1"] * (latent.page_size == 1)
             + ["return_lse"] * latent.flag,
         ),
-        captured_from=f"{prefix}16{suffix}1",
-        structure=workloads.paged,
-        fits=workloads.paged_fits,
-        traffic=workloads.traffic,
+        captured_from=f"mla_paged_{captured}_h16{suffix}1",
+        structure=workloads.verified if latent.masked else workloads.paged,
+        fits=workloads.verified_fits if latent.masked else workloads.paged_fits,
+        traffic=no_traffic if latent.masked else workloads.traffic,
         sm_scale=latent.sm_scale,
         scalars={
             **(workloads.LATENT_SCALES if latent.is_e4m3 else {}),
@@ -168,7 +188,8 @@ def latent_spec(latent: Latent) -> Spec:
 def _axes(latent: Latent) -> tuple[str, ...]:
     if not latent.prefill:
         return DECODE_AXES
-    return (*PREFILL_AXES, "batch_size") if latent.page_size > 1 else PREFILL_AXES
+    batch = ("batch_size",) if latent.page_size > 1 else ()
+    return (*PREFILL_AXES, *batch, *("mask_len",) * latent.masked)
 
 
 def _axis(name: str, latent: Latent) -> Axis:
@@ -181,8 +202,18 @@ def _axis(name: str, latent: Latent) -> Axis:
     return consts[name] if name in consts else paged.VAR_AXES[name]
 
 
+def _stage(latent: Latent) -> str:
+    if not latent.prefill:
+        return "decode"
+    return "prefill_custom_mask" if latent.masked else "prefill_causal"
+
+
 def _description(latent: Latent) -> str:
-    stage = "causal prefill" if latent.prefill else "decode"
+    stage, ends = "decode", paged.EMPTY_DECODE
+    if latent.masked:
+        stage, ends = "a tree of drafts verified", f"{TREES} {paged.NO_KEY}"
+    elif latent.prefill:
+        stage, ends = "causal prefill", paged.EMPTY_PREFILL
     return " ".join(
         (
             f"Multi-head latent attention over a paged cache, {stage}, with the",
@@ -194,7 +225,7 @@ def _description(latent: Latent) -> str:
                 if latent.is_e4m3
                 else ()
             ),
-            paged.EMPTY_PREFILL if latent.prefill else paged.EMPTY_DECODE,
+            ends,
             "lse is base 2.",
             *((paged.CALLED,) if latent.flag else ()),
         )

@@ -2,7 +2,8 @@
 
 Logits are q_nope·ckv + q_pe·kpe. All heads share one key, and the values are the latents
 ckv, so the output is in the latent space. Decode has one query a sequence. Prefill,
-which has the input `qo_indptr`, has several under a causal mask aligned bottom-right.
+which has the input `qo_indptr`, has several under a causal mask aligned bottom-right, or that of
+the input `custom_mask`, where a tree of drafts is verified.
 LSE is base 2. Interfaces of page size 1 have no kv_last_page_len. A cache in 8 bits
 (`kve4m3` in the name) has a scale for each of its parts; that of ckv is for the values
 too. With the input `return_lse`, which calls pass, LSE is returned where it is true.
@@ -24,10 +25,13 @@ from generator.ops.attention.cases import (
     scale_of,
 )
 from generator.ops.attention.flashinfer import FA2, FA3, workspace
+from generator.ops.attention.masks import tree_masks
 from generator.ops.attention.oracle import oracle_paged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.variant import has_mask, variant_of
+from generator.ops.op_types.mla_paged.sglang import sglang_backends, sglang_ground_truth
 from generator.ops.paging import (
     cache,
     indptr,
@@ -77,6 +81,9 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
         values = cache(shape, table, stream.child(name), torch.float32)
         inputs[f"{name}_cache"] = stored(values, scale, dtype)
+    if has_mask(definition):
+        lengths = case.params["q_lens"], case.params["kv_lens"]
+        inputs["custom_mask"] = tree_masks(*lengths, stream)
     return {name: inputs[name] for name in definition.interface.inputs}
 
 
@@ -91,7 +98,8 @@ def oracle(
     of_keys = torch.full((keys.shape[2],), of_ckv, dtype=torch.float64, device=q.device)
     of_keys[values.shape[3] :] = of_kpe
     scales = of_keys, of_ckv
-    return oracle_paged(q, keys[:, :, None], values, inputs, scales=scales)
+    variant = variant_of(definition)
+    return oracle_paged(q, keys[:, :, None], values, inputs, variant, scales)
 
 
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
@@ -102,8 +110,10 @@ def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return fa2 and fa3, both generations of the MLA kernel.
 
-    A cache in 8 bits has kernels for compute capability 9.0 alone.
+    A cache in 8 bits has kernels for compute capability 9.0 alone; none takes a mask.
     """
+    if has_mask(definition):
+        return ()
     return (FA2_OF_SM90 if stored_scales(definition) else FA2, FA3)
 
 
@@ -145,5 +155,8 @@ OP = Op(
     defined_rows=defined_rows,
     relations=attention_relations,
     tolerances=TOLERANCES,
-    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+    kernels={
+        "flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth),
+        "sglang": Kernel(sglang_backends, sglang_ground_truth),
+    },
 )

@@ -22,7 +22,11 @@ def work(
     page = axes.get("page_size", 1)
     decodes = "qo_indptr" not in inputs
     queries, keys = paged_lengths(inputs, page)
-    count = pairs(queries, keys, not decodes)
+    mask = inputs.get("custom_mask")
+    if isinstance(mask, torch.Tensor):
+        count = int(mask.sum())
+    else:
+        count = pairs(queries, keys, not decodes)
     used = len(torch.unique(inputs["kv_indices"])) * page
     rows = min(keys_read(queries, keys), used)
     c, p = latent.shape[-1], rope.shape[-1]
