@@ -67,7 +67,15 @@ def call_of(function: Callable[..., Any], template: Any) -> dict[str, Any]:
             inputs[key] = "always" if key in planned else "never"
         else:
             inputs[key] = "maybe" if parameter.default is None else "always"
+    annotation = signature.return_annotation
+    in_place = annotation in (None, type(None), "None")
     written = {key: getattr(d, "param", None) for key, d in template.outputs.items()}
+    if in_place:
+        # a buffer of the usual name is where all go that the template gives no place
+        for key, place in written.items():
+            buffer = "lse" if key == "lse" else "out"
+            if place is None and buffer in signature.parameters:
+                written[key] = buffer
     outputs = {
         key: written[key] or ("optional" if getattr(d, "optional", False) else "")
         for key, d in template.outputs.items()
@@ -81,11 +89,10 @@ def call_of(function: Callable[..., Any], template: Any) -> dict[str, Any]:
         and name not in ("self", "out", "lse", *written.values())
         and name not in template.axes
     ]
-    annotation = signature.return_annotation
     return {
         "inputs": inputs,
         "outputs": outputs,
-        "in_place": annotation in (None, type(None), "None"),
+        "in_place": in_place,
         "dropped": dropped,
     }
 

@@ -9,6 +9,7 @@ engine that calls, or is applied to calls of other constants.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,16 @@ def _outputs(definition: LoadedDefinition, call: Mapping[str, Any]) -> Iterator[
     surplus = list(definition.outputs)[len(outputs) :]
     if surplus:
         yield f"does not return {_names(surplus)}: whoever unpacks it fails"
+    if call["in_place"]:
+        yield from _places(outputs)
+
+
+def _places(outputs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the outputs that a call in place writes over each other."""
+    for place, count in Counter(filter(None, outputs.values())).items():
+        if count > 1:
+            both = _names([name for name, to in outputs.items() if to == place])
+            yield f"writes {both} to {quote(place)} alone, one over the other"
 
 
 def _constants(

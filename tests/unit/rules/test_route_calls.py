@@ -77,6 +77,13 @@ def test_scales_that_a_call_has_by_column_are_no_rows() -> None:
     assert not found(replace(rows, inputs={**rows.inputs, "input_scale": by_column}))
 
 
+def test_two_outputs_of_one_place() -> None:
+    """The template names no place for the sum: it would go where the rows went."""
+    assert found(loaded("rmsnorm_quant_h4096")) == []
+    (message,) = found(loaded("fused_add_rmsnorm_quant_h4096"))
+    assert "writes 'out', 'residual' to 'out' alone, one over the other" in message
+
+
 def test_an_output_that_no_call_returns() -> None:
     norm = loaded("rmsnorm_h4096")
     more = {**norm.outputs, "rms": norm.outputs["output"]}
@@ -172,6 +179,6 @@ def test_what_breaks_in_this_dataset() -> None:
         "moe": 6,
         "page_append": 9,
         "quantization": 4,
-        "rmsnorm": 7,
+        "rmsnorm": 10,
         "topk_transform": 6,
     }
