@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from generator.hub.client import OPEN, Client
@@ -23,6 +23,7 @@ from generator.hub.remote import (
     list_files,
 )
 from generator.problems.messages import one_line, quote
+from generator.review.moved_on import moved_on
 from generator.review.scratch import scratch
 from generator.review.sources import BaseAndHead, Revisions, Sources, write_sides
 from generator.review.tree import Tree, TreeEntry, check_total
@@ -80,6 +81,9 @@ def open_hub_sources(client: Client, number: int) -> Iterator[Sources]:
         old = objects.add(base) if base is not None else {}
         known = base.refused if base is not None else {}
         sides = BaseAndHead(old, new, tuple(p for p in head.refused if p not in known))
+        if revisions.branch:
+            branch = objects.add(list_files(client, revisions.branch))
+            sides = replace(sides, moved=moved_on(sides, branch, objects.blobs))
         yield write_sides(revisions, sides, objects.blobs, folder)
 
 
@@ -98,9 +102,10 @@ def _revisions(client: Client, number: int) -> Revisions:
     base = next((commit for commit in ahead if commit in common), "")
     shown = quote(target, 100)
     said = f"where pull request {number} left {shown}"
-    if base and behind[0] != base:
+    branch = behind[0] if base and behind[0] != base else ""
+    if branch:
         said += f", which has {behind.index(base)} commits more by now"
-    return Revisions(base, ahead[0], said)
+    return Revisions(base, ahead[0], said, branch)
 
 
 def _commits(client: Client, revision: str) -> list[str]:

@@ -7,18 +7,11 @@ from dataclasses import dataclass, replace
 
 from generator.problems import Problem
 from generator.problems.messages import one_line, plural, quote, some
+from generator.review.answers import ADVICE, NO, UNKNOWN, YES, PointFinding
 from generator.review.change import Change
 from generator.review.context import ReviewContext
 from generator.review.decision import Decision, Reason, Weight
-from generator.review.points import (
-    ADVICE,
-    NO,
-    POINTS,
-    UNKNOWN,
-    YES,
-    PointFinding,
-    agreed_finding,
-)
+from generator.review.points import POINTS, agreed_finding
 from generator.rules.basis import basis_of
 
 ONE_DEFINITION = "one definition per pull request"

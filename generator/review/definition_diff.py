@@ -12,6 +12,7 @@ from generator.dataset.definition import LoadedAxis, LoadedDefinition, LoadedTen
 from generator.dataset.python_source import Unparsable, fresh_tree
 from generator.ops.registry import op_folder, op_specs
 from generator.problems.messages import one_line, quote
+from generator.review.docstrings import may_be_read
 from generator.review.line_diff import GONE, NEW, DiffLine, line_diff
 from generator.rules.basis import from_tags
 from generator.rules.constants import Constant, resolve_constants
@@ -207,7 +208,8 @@ def compare_code(old: str, new: str) -> tuple[bool, list[str]]:
     was, now = _normalised(old), _normalised(new)
     if was is None or now is None:
         return False, ["the reference is not Python that can be compared"]
-    if was == now and screen(old) + screen(new):
+    may_look = was == now and (screen(old) + screen(new) or may_be_read(old, new))
+    if may_look:
         return False, ["the layout of a reference that may read its own text changed"]
     if was == now:
         return True, ["only comments, docstrings or layout of the reference changed"]

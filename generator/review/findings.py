@@ -57,6 +57,10 @@ REWRITTEN = error("""review-rewritten: Something that the dataset has is replace
 CLAIM = warning("""review-claim: The change says something that only a run could show.
     Fix: Run the command that is named, or accept it with --trust-evidence.
     Finds: a survivor that is no longer in verification/audit.json""")
+BEHIND = error("""review-behind: The branch that head left has changed what this change is
+    judged by or with: a merge has other content than was reviewed.
+    Fix: Merge that branch into head, or rebase head, and review again.
+    Finds: evidence that was withdrawn on main, of a definition that the change brings""")
 OWN_SOFTWARE = warning("""review-own-software: The review was made by software that the
     change itself changes.
     Fix: Install the software of the base, and review with that.
@@ -73,6 +77,7 @@ ASKS: Mapping[str, tuple[Rule, Decision, Weight]] = MappingProxyType(
             (LINK, Decision.CHANGES, Weight.PATH),
             (TWIN, Decision.CHANGES, Weight.PATH),
             (REFUSED, Decision.CHANGES, Weight.PATH),
+            (BEHIND, Decision.CHANGES, Weight.PATH),
             (OWN_SOFTWARE, Decision.PERSON, Weight.WEAKER_CHECK),
             (RUNS, Decision.PERSON, Weight.RUNS),
             (UNCOMPARED, Decision.PERSON, Weight.RUNS),
@@ -92,6 +97,8 @@ def of_paths(sources: Sources) -> Iterator[Problem]:
     sides = sources.sides
     for path in sides.refused:
         yield REFUSED.problem(path, f"No checkout would have the path {quote(path)}.")
+    for path in sides.moved:
+        yield BEHIND.problem(path, "It is another one on the branch by now.")
     added = [p for p in sides.changed if p in sides.head and p not in sides.base]
     for path, other in twins(sides.head, sorted(added)):
         yield TWIN.problem(path, f"On some systems this is {quote(other, 200)}.")

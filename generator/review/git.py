@@ -93,6 +93,13 @@ class Repository:
             raise Failure(f"There is no revision {quote(revision)}.{hint}")
         return object
 
+    def parents(self, commit: str) -> list[str]:
+        """Return the commits that one follows; a merge has several."""
+        return [
+            str(oid)
+            for oid in self.git.revparse_single(commit).peel(pygit2.Commit).parent_ids
+        ]
+
     def tree(self, revision: str) -> Tree:
         """Return all files of a revision below the dataset's root; raises Failure."""
         top = self.git.revparse_single(f"{revision}^{{tree}}")

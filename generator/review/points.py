@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
 
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.json_file import read_json_lines
 from generator.dataset.libraries import libraries
-from generator.dataset.model_figures import model_figures
 from generator.dataset.paths import rendered_folder, rendered_test
 from generator.dataset.workload_identity import workload_identity
 from generator.ops.registry import op_packages
@@ -17,6 +15,7 @@ from generator.problems.messages import one_line, plural, quote, some
 from generator.results.audits import ABSENT, KNOWN, STALE
 from generator.results.kernel_evidence import compared_workloads
 from generator.results.sources import is_recorded
+from generator.review.answers import CLAIMED, NO, UNKNOWN, YES, PointFinding
 from generator.review.change import Change
 from generator.review.context import ReviewContext
 from generator.review.runs_of_text import (
@@ -27,47 +26,13 @@ from generator.review.runs_of_text import (
     runs_of,
     source_on_machine,
 )
+from generator.review.tag_evidence import tags_finding
 from generator.review.workload_origin import RANDOM, origin_of
 from generator.rules.basis import basis_of
-from generator.rules.figures import says_something
 from generator.rules.unproven import never, why_unproven
-
-YES, NO, UNKNOWN = "yes", "no", "unknown"
-ADVICE = "advice"
-"""Answers a point that is not met and that the dataset does not require."""
 
 AT_WORKLOADS = "at-workloads"
 """The point that a run on a GPU answers only at the workloads that it compared."""
-
-CLAIMED = "only the change itself says so: "
-
-
-class PointFinding(NamedTuple):
-    """An answer, where it was seen, and whether an unknown one takes a GPU to tell.
-
-    A claim of the change counts whether or not the dataset requires the point.
-    """
-
-    answer: str
-    seen: str
-    needs_gpu: bool = False
-    is_claim: bool = False
-
-
-def _tags(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
-    if lesser := known.objections.get((change.key, "lesser tags")):
-        return PointFinding(UNKNOWN, one_line(str(lesser[0])))
-    models = new.tag_values("model")
-    if not models:
-        return PointFinding(UNKNOWN, "no model: tag names where it is from")
-    strange = [quote(name) for name in models if name not in model_figures()]
-    if strange:
-        seen = f"no figures of {some(strange, 3)} are known here: compare config.json"
-        return PointFinding(UNKNOWN, seen)
-    if alone := [quote(name) for name in models if not says_something(name, new)]:
-        return PointFinding(UNKNOWN, f"no figure of {some(alone, 3)} is of this one")
-    seen = f"{plural(len(new.tags), 'tag')}, and no rule on tags or constants objects"
-    return PointFinding(YES, seen)
 
 
 def _test(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointFinding:
@@ -133,6 +98,8 @@ def _workloads(
     change: Change, new: LoadedDefinition, known: ReviewContext
 ) -> PointFinding:
     work = change.workloads
+    if work is not None and any(most == 0 for _, most in work.ranges.values()):
+        return PointFinding(NO, f"each is empty: {work.said_ranges}")
     if work is not None and work.head:
         seen = f"{plural(work.head, 'workload')}; {work.said_ranges}"
         return PointFinding(YES, seen.removesuffix("; ")[:300])
@@ -344,7 +311,7 @@ POINTS: tuple[
     ...,
 ] = (
     ("proven", "something can be compared with it", "", _proven),
-    ("tags", "honest tags", "tags", _tags),
+    ("tags", "honest tags", "tags", tags_finding),
     ("rendered-test", "reference test rendered from this text", "", _test),
     ("agreed", "agreed with a production kernel on a GPU", "", agreed_finding),
     ("workloads", "has workloads", "", _workloads),

@@ -6,8 +6,10 @@ definition stands for all that belongs to it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from generator.dataset.artifacts import Key
 from generator.dataset.changes import UNRECORDED, owner_of
@@ -131,14 +133,20 @@ def _values(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
             now = _renamed(path, owner[0], moved.get(owner[0], owner[0]))
             if now in sides.head and sides.head[now].oid != sides.base[path].oid:
                 yield REWRITTEN.problem(now, "Other values under the same name.")
-        elif treatment is TRACES and path in sides.head:
-            old, new = (
-                [value for _, value in read_json_lines(root, path).lines]
-                for root in (sources.base, sources.head)
-            )
-            if gone := sum(value not in new for value in old):
+        elif treatment is TRACES:
+            now = _renamed(path, owner[0], moved.get(owner[0], owner[0]))
+            old, new = _traces(sources.base, path), _traces(sources.head, now)
+            if now in sides.head and (gone := sum(trace not in new for trace in old)):
                 message = f"Gone: {plural(gone, 'trace')} of {len(old)}."
-                yield REMOVED.problem(path, message)
+                yield REMOVED.problem(now, message)
+
+
+def _traces(root: Path, path: str) -> list[object]:
+    """Return the lines of a file of traces, without the name that a definition has."""
+    lines = (value for _, value in read_json_lines(root, path).lines)
+    return [
+        {**line, "definition": ""} if isinstance(line, dict) else line for line in lines
+    ]
 
 
 def _files(sources: Sources, changes: Sequence[Change]) -> Iterator[Problem]:
@@ -178,19 +186,26 @@ def _renamed(path: str, old: Key, new: Key) -> str:
     return path.replace("/".join(old), "/".join(new))
 
 
-def _entries(runs: Sequence[Run]) -> dict[_About, str]:
-    """Return each entry of evidence by what it is about → its verdict."""
-    texts: dict[_About, str] = {}
+def _entries(runs: Sequence[Run]) -> Mapping[_About, Sequence[str]]:
+    """Return by what entries of evidence are about → their verdicts.
+
+    Several may be about the same, in one file or in two.
+    """
+    texts: dict[_About, list[str]] = defaultdict(list)
     for run in runs:
         for name, entry in run.definitions.items():
             about = (run.key, name, entry.sha256)
             for source, verdict in entry.sources.items():
                 key: _About = (*about, source)
-                texts[key] = verdict.verdict
+                texts[key].append(verdict.verdict)
             for test in entry.failed:
                 key = (*about, f"test {test}")
-                texts[key] = "FAILED"
+                texts[key].append("FAILED")
     return texts
+
+
+def _failures(verdicts: Sequence[str]) -> int:
+    return sum(verdict in _BAD for verdict in verdicts)
 
 
 class _Standing:
@@ -226,8 +241,7 @@ def _evidence(sources: Sources, standing: _Standing) -> Iterator[Problem]:
         # the same source was asked of the text as it is now
         and (standing.now.get((about[1], about[2])), about[3]) not in anew
     ]
-    mended = [a for a, verdict in old.items() if verdict in _BAD and new.get(a)]
-    mended = [a for a in mended if new[a] not in _BAD]
+    mended = [a for a in old if a in new and _failures(new[a]) < _failures(old[a])]
     if not lost and not mended:
         return
     as_they_are = standing.of({about[1:3] for about in (*lost, *mended)})
@@ -333,12 +347,11 @@ def _unrecorded(sources: Sources) -> Iterator[Problem]:
 
     One that it no longer calls so has a recording, or is gone.
     """
-    names = []
-    for root in (sources.base, sources.head):
-        read = read_json(root, UNRECORDED)
-        value = getattr(read, "value", None)
-        names.append(value if isinstance(value, dict) else {})
-    old, new = names
+    old, new = (_reasons(root) for root in (sources.base, sources.head))
+    if new is None:
+        message = "It does not say of definitions, in a line each, why not."
+        yield UNKNOWN_PATH.problem(UNRECORDED, message)
+    old, new = old or {}, new or {}
     there = {
         owner[0][1]: owner[0] for owner in map(owner_of, sources.sides.head) if owner
     }
@@ -358,3 +371,12 @@ def _unrecorded(sources: Sources) -> Iterator[Problem]:
         shown = some([quote(str(name)) for name in other], 5)
         message = f"It says that {shown} can't be recorded, which no command checks."
         yield CLAIM.problem(UNRECORDED, message)
+
+
+def _reasons(root: Path) -> dict[str, str] | None:
+    """Return why definitions have no recording, by name; None where that can't be read."""
+    read = read_json(root, UNRECORDED)
+    if isinstance(read, Problem) or read.problems or not isinstance(read.value, dict):
+        return None
+    is_read = all(isinstance(reason, str) for reason in read.value.values())
+    return read.value if is_read else None

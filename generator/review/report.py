@@ -19,12 +19,12 @@ from generator.reports.report import (
     Status,
     Table,
 )
+from generator.review.answers import NO, UNKNOWN, YES
 from generator.review.change import Change
 from generator.review.checklist import ChecklistAnswer
 from generator.review.checks import CheckChange
 from generator.review.decision import Decision
 from generator.review.findings import RULES
-from generator.review.points import NO, UNKNOWN, YES
 from generator.review.review import Review
 from generator.review.treatment import Treatment
 from generator.rules.catalogue import GROUPS

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generator.problems import Failure
 from generator.problems.messages import plural, quote
+from generator.review.moved_on import moved_on
 from generator.review.scratch import scratch
 from generator.review.sources import BaseAndHead, Revisions, Sources, write_sides
 from generator.review.tree import Tree, refused
@@ -47,8 +49,12 @@ def open_sources(
         repository = open_repository(dataset)
         revisions, old, new = _trees(repository, dataset, base, head)
         outside = repository.outside(revisions.base, revisions.head or None)
-    odd = tuple(sorted({*refused(old), *refused(new)}))
-    sides = BaseAndHead(old, new, odd, outside)
+        odd = tuple(sorted({*refused(old), *refused(new)}))
+        sides = BaseAndHead(old, new, odd, outside)
+        if revisions.branch:
+            branch = repository.tree(revisions.branch)
+            moved = moved_on(sides, branch, repository.blobs)
+            sides = replace(sides, moved=moved)
     with scratch("trace-dataset-review-") as folder:
         lying = None if revisions.head else dataset
         yield write_sides(revisions, sides, repository.blobs, folder, lying)
@@ -73,14 +79,17 @@ def _trees(
         old, new = sides(tip)
         if BaseAndHead(old, new).changed or repository.outside(tip, None):
             return Revisions(tip, shown, "the last commit"), old, new
-    commit, which = based or _before(repository, tip)
-    return Revisions(commit, shown, which), *sides(commit)
+    commit, which, branch = based or (*_before(repository, tip), "")
+    return Revisions(commit, shown, which, branch), *sides(commit)
 
 
 def _base(
     repository: Repository, tip: str, asked: str | None
-) -> tuple[str, str] | None:
-    """Return the commit that was asked for, or where head left a branch, and why."""
+) -> tuple[str, str, str] | None:
+    """Return the commit that was asked for, or where head left a branch, and why.
+
+    And the commit that the branch has by now, empty where it is the same.
+    """
     if asked is not None:
         wanted = repository.resolve(asked)
         common = repository.common(wanted, tip)
@@ -90,20 +99,28 @@ def _base(
                     f"The shallow checkout has no commit that {quote(asked)} and head "
                     "share: fetch more (git fetch --unshallow)."
                 )
-            return wanted, f"{quote(asked)}, which shares no history with head"
+            return wanted, f"{quote(asked)}, which shares no history with head", ""
         ahead, _ = repository.git.ahead_behind(wanted, common)
         if ahead:
             which = (
                 f"where head left {quote(asked)}, which is {plural(ahead, 'commit')}"
             )
-            return common, f"{which} further by now"
-        return common, quote(asked)
-    for name in DEFAULT_BRANCHES:
-        branch = repository.find(name)
+            return common, f"{which} further by now", wanted
+        return common, quote(asked), ""
+    branches = {name: repository.find(name) for name in DEFAULT_BRANCHES}
+    for name, branch in branches.items():
         left = repository.common(branch, tip) if branch else None
         if left is not None and left != tip:
             short = name.removeprefix("refs/").removeprefix("remotes/")
-            return left, f"where head left {short.removeprefix('heads/')}"
+            which = f"where head left {short.removeprefix('heads/')}"
+            return left, which, branch if branch and branch != left else ""
+    parents = repository.parents(tip)
+    if len(parents) == 1 and not any(branches.values()):
+        names = "upstream/HEAD, origin/HEAD, main, master"
+        raise Failure(
+            f"There is no branch that head may have left ({names}), and of a pull "
+            "request the last commit is not all: name a --base."
+        )
     return None
 
 

@@ -44,13 +44,15 @@ class BaseAndHead:
 
     `base` and `head` are what git has, or the same computed from the working tree.
     `refused` are paths of either side that no checkout would have. `outside` are those
-    above the dataset's root that are not the same, as `../x`.
+    above the dataset's root that are not the same, as `../x`. `moved` are those that the
+    base's branch has otherwise by now, and on which the judgement depends.
     """
 
     base: Tree
     head: Tree
     refused: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
     @cached_property
     def changed(self) -> frozenset[str]:
@@ -81,12 +83,14 @@ class BaseAndHead:
 class Revisions:
     """Both sides of a comparison; `base` is a commit, or empty where nothing is before.
 
-    `head` is empty for the working tree as it is. `said` explains the choice.
+    `head` is empty for the working tree as it is. `said` explains the choice. `branch` is
+    the commit that the base's branch has, where it went on since head left it.
     """
 
     base: str
     head: str
     said: str
+    branch: str = ""
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,34 @@ def test_a_branch_is_held_against_where_it_left(root: Path) -> None:
     assert [c["class"] for c in found["classes"]] == ["definitions"]
 
 
+def test_what_the_branch_changed_since_has_to_be_merged_first(root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "mine")
+    changed(root, description="x")
+    commit(root)
+    git(root, "checkout", "-q", "main")
+    write(root, "review.toml", "[points]\nrequired = ['audit']\n")
+    commit(root)
+    git(root, "checkout", "-q", "mine")
+    for arguments in ((), ("--base", "main", "--head", "mine")):
+        found = reviewed(root, *arguments, status=CHANGES)
+        (behind,) = [g for g in found["grounds"] if g["point"] == "review-behind"]
+        assert behind["files"] == ["review.toml"]
+    git(root, "merge", "-q", "main", "-m", "merged")
+    points = {ground["point"] for ground in reviewed(root)["grounds"]}
+    assert "review-behind" not in points
+    assert "audit" in points
+
+
+def test_without_a_default_branch_a_base_is_named(root: Path) -> None:
+    git(root, "branch", "-m", "main", "trunk")
+    changed(root, axes=axes(16))
+    commit(root)
+    done = review(root)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name a --base" in done.stderr
+    assert reviewed(root, "--base", "HEAD~1", status=CHANGES)
+
+
 def test_a_base_that_is_newer_than_head(root: Path) -> None:
     old = git(root, "rev-parse", "HEAD")
     changed(root, axes=axes(16))

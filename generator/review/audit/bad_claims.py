@@ -32,6 +32,7 @@ from generator.review.audit.pull_request import (
     PullRequest,
     adding,
     editing,
+    removing,
     replacing,
     together,
 )
@@ -123,6 +124,26 @@ def of_claims() -> Iterator[PullRequest]:
         replacing(UNRECORDED, "No GPU has it.", "Not needed."),
         CLAIM.id,
     )
+    for what, text in {
+        "a list": "[1]",
+        "no JSON": "#!/bin/sh",
+        "numbers": '{"x": 1}',
+    }.items():
+        yield PullRequest(
+            f"claim: reasons why none is recorded that are {what}",
+            adding(UNRECORDED, text),
+            UNKNOWN_PATH.id,
+            before=removing(UNRECORDED),
+        )
+    for tag in (
+        "status:verified",
+        "fi_api:flashinfer.norm.layernorm",
+        "model:nobody-knows-it",
+        "model:qwen2\u200b",
+        "tp:4096",
+        "<b>",
+    ):
+        yield PullRequest(f"claim: the tag {tag!a}", _tagged(tag), "tags")
     yield PullRequest(
         "claim: what other checkers let pass",
         adding(CHECKERS_KEPT, '{"format": 1, "definitions": {}, "x": 1}'),
@@ -243,6 +264,10 @@ def of_claims() -> Iterator[PullRequest]:
 
 def _noted(value: dict[str, Any]) -> None:
     value["note"] = "All of it agreed on every GPU."
+
+
+def _tagged(tag: str) -> Change:
+    return editing(FIRST, lambda value: value["tags"].append(tag))
 
 
 def _foretold(entries: dict[str, Any], subject: AuditedDataset) -> None:

@@ -15,6 +15,7 @@ from generator.review.audit.changes import (
     add_third,
     reference,
     render,
+    third_with_evidence,
     with_evidence_after,
     workloads,
 )
@@ -54,6 +55,12 @@ def of_definitions() -> Iterator[PullRequest]:
         together(reference("first text", "another text"), render),
         "agreed",
         before=with_evidence_after(_reads_docstring),
+    )
+    yield PullRequest(
+        "definition: a docstring that numpy.info reads",
+        together(reference("first text", "another text"), render),
+        "agreed",
+        before=with_evidence_after(_shows_docstring),
     )
     yield PullRequest(
         "definition: a comment that reads backwards",
@@ -175,6 +182,12 @@ def of_definitions() -> Iterator[PullRequest]:
         "workloads",
     )
     yield PullRequest(
+        "definition: new, and each workload is empty",
+        together(third_with_evidence, _emptied),
+        "workloads",
+        TRUSTED,
+    )
+    yield PullRequest(
         "definition: of an op_type that nobody knows, with a run",
         _unknown_op_type,
         "proven",
@@ -221,6 +234,18 @@ def _reads_docstring(files: Files, subject: AuditedDataset) -> None:
         value["reference"] += (
             "\n\ndef scale():\n    '''first text'''\n    return 1.0\n\n\n"
             "SCALE = len(scale.__doc__) / 10\n"
+        )
+
+    editing(FIRST, edit)(files, subject)
+
+
+def _shows_docstring(files: Files, subject: AuditedDataset) -> None:
+    def edit(value: dict[str, Any]) -> None:
+        value["reference"] += (
+            "\n\nimport numpy\n\nSEEN = []\n\n\nclass Page:\n"
+            "    def write(self, text):\n        SEEN.append(text)\n\n\n"
+            "def scale():\n    '''first text'''\n    return 1.0\n\n\n"
+            "numpy.info(scale, output=Page())\n"
         )
 
     editing(FIRST, edit)(files, subject)
@@ -326,6 +351,14 @@ def unknown(files: Files, subject: AuditedDataset) -> str:
     entries["sha256"] = basis_of_bytes(files[path], path)
     files["verification/2026-01-02_audit.json"] = json.dumps(text).encode()
     return subject.third
+
+
+def _emptied(files: Files, subject: AuditedDataset) -> None:
+    path = subject.workloads(subject.third)
+    line = json.loads(files[path].splitlines()[0])
+    axes = line["workload"]["axes"]
+    line["workload"]["axes"] = dict.fromkeys(axes, 0)
+    files[path] = json.dumps(line).encode() + b"\n"
 
 
 def _blob_outside(lines: list[dict[str, Any]]) -> None:

@@ -30,7 +30,6 @@ from generator.review.audit.pull_request import (
     editing,
     moving,
     removing,
-    replacing,
     together,
 )
 from generator.review.audit.subject import EVIDENCE, TESTS, AuditedDataset, Files
@@ -270,25 +269,16 @@ def of_removals() -> Iterator[PullRequest]:
         ),
     )
     yield PullRequest(
+        "gone: the traces of a definition of another name",
+        _renamed_without_traces,
+        REMOVED.id,
+        ReviewRequest(trust_evidence=True),
+        removing("{solution}"),
+    )
+    yield PullRequest(
         "replaced: an input of a workload",
         workloads(_scalar),
         REWRITTEN.id,
-    )
-    yield PullRequest(
-        "replaced: a failure on record",
-        replacing(EVIDENCE, '"FAILED"', '"PASSED"'),
-        REWRITTEN.id,
-        ReviewRequest(trust_evidence=True),
-        before=_failed,
-    )
-    yield PullRequest(
-        "replaced: a failed test is off the record",
-        runs(lambda entries, subject: entries[subject.first].pop("failed")),
-        REMOVED.id,
-        ReviewRequest(trust_evidence=True),
-        before=runs(
-            lambda entries, subject: entries[subject.first].update(failed=["test_x"])
-        ),
     )
     for path, what in (
         (LIMITS_KEPT, "what audits found of limits"),
@@ -341,10 +331,6 @@ def of_removals() -> Iterator[PullRequest]:
     )
 
 
-def _failed(files: Files, subject: AuditedDataset) -> None:
-    files[EVIDENCE] = files[EVIDENCE].replace(b'"PASSED"', b'"FAILED"', 1)
-
-
 def _one_more(lines: list[dict[str, object]]) -> None:
     import copy
 
@@ -373,6 +359,11 @@ def tensor(content: bytes) -> bytes:
     entry = {"dtype": "F32", "shape": [1], "data_offsets": [0, len(content)]}
     header = json.dumps({"x": entry}).encode()
     return len(header).to_bytes(8, "little") + header + content
+
+
+def _renamed_without_traces(files: Files, subject: AuditedDataset) -> None:
+    renamed_with_all(files, subject)
+    files.update({path: b"" for path in files if path.startswith("traces/")})
 
 
 def _twice(files: Files, subject: AuditedDataset) -> list[bytes]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from generator.review.audit import (
+    bad_branches,
     bad_claims,
     bad_constants,
     bad_definitions,
+    bad_failures,
     bad_files,
     bad_tests,
 )
@@ -24,6 +26,8 @@ def bad_pull_requests() -> list[PullRequest]:
         *bad_claims.of_claims(),
         *bad_definitions.of_definitions(),
         *bad_constants.of_constants(),
+        *bad_branches.of_branches(),
+        *bad_failures.of_failures(),
     ]
 
 

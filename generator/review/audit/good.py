@@ -8,6 +8,7 @@ from typing import Any
 
 from generator.dataset.changes import UNRECORDED
 from generator.dataset.paths import AUDIT
+from generator.review.audit.bad_branches import evidence_first
 from generator.review.audit.bad_claims import TRUSTED
 from generator.review.audit.bad_definitions import renamed_with_all, unknown
 from generator.review.audit.changes import (
@@ -67,6 +68,25 @@ def _of_definitions() -> Iterator[PullRequest]:
         together(_commented, render),
     )
     yield PullRequest(
+        "definition: a docstring in the reference",
+        together(reference("\n    ", '\n    """In float32."""\n    '), render),
+    )
+    yield PullRequest(
+        "definition: described anew, and its branch has another one",
+        described,
+        since=together(add_third, render),
+    )
+    yield PullRequest(
+        "definition: described anew, and its branch has more evidence on another",
+        described,
+        since=_more_on_the_second,
+    )
+    yield PullRequest(
+        "definition: described anew, and its branch has that already",
+        described,
+        since=described,
+    )
+    yield PullRequest(
         "definition: a comment in the reference, its evidence made anew",
         with_evidence_after(_commented),
         asked=TRUSTED,
@@ -78,7 +98,7 @@ def _of_definitions() -> Iterator[PullRequest]:
     yield PullRequest(
         "definition: new, its evidence was there first",
         together(add_third, render),
-        before=_evidence_first,
+        before=evidence_first,
     )
     yield PullRequest(
         "definition: new, with everything, of an author who is trusted",
@@ -242,10 +262,9 @@ def _laid_out(files: Files, subject: AuditedDataset) -> None:
     files[path] = json.dumps(json.loads(files[path]), indent=8).encode()
 
 
-def _evidence_first(files: Files, subject: AuditedDataset) -> None:
-    with_third = {**files, **subject.third_files}
+def _more_on_the_second(files: Files, subject: AuditedDataset) -> None:
     path = "verification/2026-01-02_audit.json"
-    files[path] = evidence(with_third, subject, subject.third)
+    files[path] = evidence(files, subject, subject.second)
 
 
 def _evidence_now(files: Files, subject: AuditedDataset) -> None:

@@ -22,7 +22,7 @@ class NotApplicable(Exception):
 class PullRequest:
     """One change and the point that has to refuse it; empty for a good one.
 
-    `before` changes the base first. `modes` are of the head's files that are no ordinary
+    `before` changes the base first, `since` the base's branch after head left it. `modes` are of the head's files that are no ordinary
     ones, `outside` are changed paths above the dataset's root.
     """
 
@@ -31,6 +31,7 @@ class PullRequest:
     refused_by: str = ""
     asked: ReviewRequest = field(default_factory=ReviewRequest)
     before: Change | None = None
+    since: Change | None = None
     modes: Mapping[str, str] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
 
@@ -39,14 +40,16 @@ class PullRequest:
         names = tuple(_named(name, subject) for name in self.asked.unproven)
         return replace(self.asked, unproven=names)
 
-    def sides(self, subject: AuditedDataset) -> tuple[Files, Files]:
-        """Return the files before and after."""
+    def sides(self, subject: AuditedDataset) -> tuple[Files, Files, Files]:
+        """Return the files before and after, and those of the base's branch by now."""
         base = dict(subject.files)
         if self.before is not None:
             self.before(base, subject)
-        head = dict(base)
+        head, branch = dict(base), dict(base)
         self.change(head, subject)
-        return base, head
+        if self.since is not None:
+            self.since(branch, subject)
+        return base, head, branch
 
 
 def adding(path: str, content: bytes | str = b"# nothing\n") -> Change:

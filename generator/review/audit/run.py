@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +21,7 @@ from generator.reports.report import (
 from generator.review.audit.pull_request import NotApplicable, PullRequest
 from generator.review.audit.subject import AuditedDataset, Files
 from generator.review.decision import Decision
+from generator.review.moved_on import moved_on
 from generator.review.review import Review, make_review
 from generator.review.sources import BaseAndHead, Revisions, write_sides
 from generator.review.tree import Tree, TreeEntry, refused
@@ -44,16 +45,19 @@ class Tried:
 
 def review_of(one: PullRequest, subject: AuditedDataset) -> Review:
     """Return the review of a pull request on the subject."""
-    base, head = one.sides(subject)
+    base, head, branch = one.sides(subject)
     contents: dict[str, bytes] = {}
     old = _tree(base, {}, contents)
     new = _tree(head, one.modes, contents)
     odd = tuple(sorted({*refused(old), *refused(new)}))
-    sides = BaseAndHead(old, new, odd, one.outside)
 
     def blobs(oids: Sequence[str]) -> Iterator[bytes]:
         return (contents[oid] for oid in oids)
 
+    sides = BaseAndHead(old, new, odd, one.outside)
+    if one.since is not None:
+        moved = moved_on(sides, _tree(branch, {}, contents), blobs)
+        sides = replace(sides, moved=moved)
     with TemporaryDirectory(prefix="trace-dataset-audit-") as name:
         sources = write_sides(_REVISIONS, sides, blobs, Path(name))
         return make_review(sources, 1, one.asked_of(subject))
