@@ -88,6 +88,18 @@ STRIDED = (
         passes_outputs=True,
     ),
     Planted(
+        "writes zeros between the rows",
+        "strided",
+        run(
+            "if x.stride(0) > x.shape[1] and len(x) > 1:\n"
+            "    size = len(x) - 1, x.stride(0) - x.shape[1]\n"
+            "    x.as_strided(size, x.stride(), x.storage_offset() + x.shape[1]).zero_()\n"
+            "return norm(x, weight)"
+        ),
+        BROKEN,
+        "wrote outside of its arguments",
+    ),
+    Planted(
         "answers of the last addresses",
         "strided",
         run(
@@ -117,6 +129,22 @@ COMPILE = (
         ),
         BROKEN,
         "INCORRECT_NUMERICAL",
+    ),
+    Planted(
+        "tells torch to compile nothing",
+        "compile",
+        run("y = norm(x, weight)\nreturn y if y.float().sum() > 0 else y * 1")
+        + "\ntorch.compiler.set_stance('force_eager')\n",
+        UNSUPPORTED,
+        "data-dependent",
+    ),
+    Planted(
+        "replaces torch.compile",
+        "compile",
+        run("y = norm(x, weight)\nreturn y if y.float().sum() > 0 else y * 1")
+        + "\ntorch.compile = lambda call, **how: call\n",
+        UNSUPPORTED,
+        "data-dependent",
     ),
     Planted(
         "a registered operator",
@@ -290,6 +318,20 @@ SOAK = (
         run("torch.set_float32_matmul_precision('high')\nreturn norm(x, weight)"),
         BROKEN,
         "float32 matmul precision is high, was highest",
+    ),
+    Planted(
+        "kinds of attention left off",
+        "soak",
+        run("torch.backends.cuda.enable_flash_sdp(False)\nreturn norm(x, weight)"),
+        BROKEN,
+        "flash attention is False, was True",
+    ),
+    Planted(
+        "garbage left",
+        "soak",
+        "import gc\n" + run("gc.disable()\nreturn norm(x, weight)"),
+        BROKEN,
+        "garbage collection is False, was True",
     ),
     Planted(
         "threads left at two",

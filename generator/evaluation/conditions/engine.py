@@ -6,6 +6,7 @@ decides on a verdict: whoever replaces it can only be wrong.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class Engine:
         self._sleep, self._default = torch.cuda._sleep, torch.cuda.default_stream
         self._side: Any = None
         self._reader: Any = None
+        self._compile, self._stance = torch.compile, torch.compiler.set_stance
         self._compiled: Callable[..., Any] | None = None
         self._operators = frozenset(torch._C._dispatch_get_all_op_names())
         self._looked = _looks(self._cuda)
@@ -59,7 +61,9 @@ class Engine:
         """Return a call that is traced whole, with dynamic lengths."""
         if self._compiled is None:
             how = {"fullgraph": True, "dynamic": True, "backend": "aot_eager"}
-            self._compiled = torch.compile(call, **how)
+            self._compiled = self._compile(call, **how)
+        # its code may have told torch to call what is compiled as it is
+        self._stance("default")
         return self._compiled
 
     def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,6 +162,10 @@ def _looks(cuda: bool) -> dict[str, Callable[[], Any]]:
         "cudnn.benchmark": lambda: backends.cudnn.benchmark,
         "cudnn.deterministic": lambda: backends.cudnn.deterministic,
         "default device": torch.get_default_device,
+        "cudnn.allow_tf32": lambda: backends.cudnn.allow_tf32,
+        "flash attention": backends.cuda.flash_sdp_enabled,
+        "memory-efficient attention": backends.cuda.mem_efficient_sdp_enabled,
+        "garbage collection": gc.isenabled,
         "flush of denormals": lambda: float(torch.tensor(1e-40) * 1.0) == 0.0,
     }
     if cuda:
