@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from generator.evaluation.certification.process import kernel_session
 from generator.evaluation.conditions.ask import ask
 from generator.evaluation.conditions.asking import Asking, ConditionSkipped, is_small
 from generator.evaluation.conditions.condition import SKIPPED, Condition
-from generator.evaluation.rounds import EvaluationRounds, Round, rounds_of
+from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.sanitizing.tool import plain, sanitized
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu
@@ -33,7 +33,6 @@ from generator.rules.subjects import subject_of
 from generator.running.provider_versions import version
 from kernel_judge.checks.available import source_name
 from kernel_judge.definition import Backend
-from kernel_judge.inputs.trial import Trial
 from kernel_judge.providers import backend_obstacle
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Subject
@@ -74,8 +73,8 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         about = (asked, device, False, draw.randrange(2**62), opened, task["soak"])
         judges = partial(KernelJudge, lacks=backend.lacks, kernel=kernel)
         asking = Asking(session, *about, judges=judges, has_gpu_alone=alone)
-        checks = asked.subject.kernels[provider].check_inputs
-        kernels[kernel] = _conditions(asking, checks, task["conditions"])
+        asking.checks = asked.subject.kernels[provider].check_inputs
+        kernels[kernel] = _conditions(asking, task["conditions"])
         for tool in task["sanitizers"]:
             link.at(f"{kernel}, {tool}", within=3600.0)
             watched = sanitized(asking, tool, how, plain(_WATCHED))
@@ -101,13 +100,11 @@ def callable_kernels(
     ]
 
 
-def _conditions(
-    asking: Asking, checks: Callable[[Trial], None] | None, names: list[str]
-) -> dict[str, Any]:
+def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
     """Return the verdicts of a kernel whose ordinary calls are right."""
     try:
         with closing(_Sessions(asking)):
-            asking.asked = _taken(_checked(asking.asked, checks), asking)
+            asking.asked = _taken(_checked(asking), asking)
             conditions = {name: _without_place(ask(asking, name)) for name in names}
             return {
                 "conditions": {name: one.as_dict() for name, one in conditions.items()}
@@ -118,23 +115,13 @@ def _conditions(
         return _all(names, f"an ordinary call is not right: {refused}")
 
 
-def _checked(
-    asked: EvaluationRounds, checks: Callable[[Trial], None] | None
-) -> EvaluationRounds:
-    """Return what is asked without inputs of which the kernel reads outside, say.
-
-    `checks` is the kernel's `check_inputs`, which tests ask before they call it.
-    """
-
-    def takes(one: Round) -> bool:
-        with suppress(Skip):
-            if checks is not None:
-                checks(one.trial)
-            return True
-        return False
-
-    rounds = [(name, rounds) for name, rounds in asked.rounds if takes(rounds[0])]
-    relations = [(relation, one) for relation, one in asked.relations if takes(one)]
+def _checked(asking: Asking) -> EvaluationRounds:
+    """Return what is asked without inputs of which the kernel reads outside, say."""
+    asked = asking.asked
+    rounds = [
+        (name, rounds) for name, rounds in asked.rounds if asking.takes(rounds[0].trial)
+    ]
+    relations = [(r, one) for r, one in asked.relations if asking.takes(one.trial)]
     return replace(asked, rounds=rounds, relations=relations)
 
 

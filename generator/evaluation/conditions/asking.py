@@ -17,6 +17,8 @@ from generator.evaluation.rounds import EvaluationRounds, Round
 from generator.evaluation.session import Session
 from generator.evaluation.verdict import Refused
 from kernel_judge.inputs.memory import tensor_bytes
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.skipping import Skip
 
 # weights of a projection in bfloat16; the judge writes all of it for each call
 _MOST_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}
@@ -36,6 +38,7 @@ class Asking:
     `reopened` returns a session in which the solution is built anew: a call may have
     ended the last one. `secret` seeds values and choices. `judges` makes what compares
     its answers. `has_gpu_alone` says that what the driver lacks is this solution's.
+    `checks` raises Skip for inputs that a production kernel does not take.
     """
 
     session: Session
@@ -47,6 +50,7 @@ class Asking:
     soak_seconds: float
     judges: Callable[..., Judge] = Judge
     has_gpu_alone: bool = True
+    checks: Callable[[Trial], None] | None = None
     draw: random.Random = field(init=False)
     _known: dict[str, list[Round]] = field(init=False, default_factory=dict)
 
@@ -120,6 +124,14 @@ class Asking:
         others = [*earlier, *new]
         self.draw.shuffle(others)
         return others
+
+    def takes(self, trial: Trial) -> bool:
+        """Return whether it is called with these inputs."""
+        with suppress(Skip):
+            if self.checks is not None:
+                self.checks(trial)
+            return True
+        return False
 
     def verdict(self, refused: Refused, where: str = "") -> Condition:
         """Return what a refusal is under a condition.

@@ -185,6 +185,8 @@ def _related(
     trial = subject.trial(
         cases[0], run=run, make_inputs=single.make_inputs, shift=one.shift
     )
+    if not asking.takes(trial):
+        return
     for claim in relation.claims(related_calls(subject, trial)):
         if claim.judge is None:
             differs = _difference((claim.actual,), (claim.expected,))

@@ -28,6 +28,8 @@ from generator.evaluation.certification.result import (
     read_lines,
     record,
 )
+from generator.evaluation.conditions.asking import Asking
+from generator.evaluation.conditions.batch import _related, relations_of
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.verdict import Refused
@@ -38,6 +40,8 @@ from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
 from kernel_judge.definition import Backend
 from kernel_judge.inputs.trial import as_tuple, same_bits
+from kernel_judge.obstacle import Kind, Obstacle
+from kernel_judge.skipping import Skip
 from tests.builders import ROOT, loaded, resized_json, write_dataset
 
 GEMM = "gemm_n128_k128"
@@ -195,15 +199,35 @@ def test_input_that_holds_no_output_is_as_it_was():
 def test_kernel_is_not_asked_for_tokens_of_which_it_reads_outside():
     definition = loaded("lora_expand_r16_n1024")
     asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 3)
-    checks = asked.subject.kernels["sglang"].check_inputs
-    taken = task._checked(asked, checks)
+    asking = Asking(None, asked, torch.device("cpu"), False, 3, lambda: None, 0.0)
+    assert task._checked(asking) == asked
+    asking.checks = asked.subject.kernels["sglang"].check_inputs
+    taken = task._checked(asking)
     left_out = {n for n, _ in asked.rounds} - {n for n, _ in taken.rounds}
     assert {"some-without", "slots-outside"} <= left_out
     assert len(taken.rounds) > 5
     for one in [r for _, (r, *_) in taken.rounds] + [r for _, r in taken.relations]:
         slots = one.inputs["slots"]
         assert bool(((slots >= 0) & (slots < len(one.inputs["weights"]))).all())
-    assert task._checked(asked, None) == asked
+
+
+def test_relation_is_not_asked_of_inputs_that_a_kernel_does_not_take():
+    definition = loaded("lora_shrink_r16_k4096")
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 3)
+    # without a session: a call would raise
+    asking = Asking(None, asked, torch.device("cpu"), False, 3, lambda: None, 0.0)
+    one = asked.rounds[0][1][0]
+    (relation,) = [r for r in relations_of(one) if r.name == "tokens-in-two"]
+    notes = []
+    with pytest.raises(AttributeError):
+        _related(asking, one, relation, "alone", lambda *note: notes.append(note))
+
+    def none(trial):
+        raise Skip(Obstacle(Kind.NO_KERNEL, "rows that it does not write"))
+
+    asking.checks = none
+    _related(asking, one, relation, "alone", lambda *note: notes.append(note))
+    assert not notes
 
 
 def test_view_of_one_row_is_copied_as_copies_of_several_are():
