@@ -24,9 +24,10 @@ _SUMS = (
 TOLERANCES = (
     Override(
         "output",
-        Tolerance(rtol=4e-3, atol=7e-4, nmse=1.6e-5),
-        "one rounding to bfloat16; states are off by 4e-5, see below, and 128 of them times "
-        "queries of 1 by 11 times that (6e-4 after 531 tokens on an H100)",
+        Tolerance(rtol=4e-3, atol=1.5e-3, nmse=1.6e-5),
+        "one rounding to bfloat16; states are off by 3.2e-5 root mean square, see below, and "
+        "128 of them times queries of 1 by 11 times that: four deviations, as of larger "
+        "outputs, which are most, a rounding is more (7.3e-4 after 972 tokens on an H100)",
         source="oracle",
         where=lambda axes: "seq_len" in axes,
     ),
@@ -53,10 +54,11 @@ TOLERANCES = (
     ),
     Override(
         "new_state",
-        Tolerance(rtol=1e-5, atol=4e-5, nmse=1e-10, bias=2.0**-16),
-        "exp(-slope) is rounded to float32, by 2^-25 of itself, once for each token that "
-        "is left: 512 at slopes of 0.002, which makes 1.5e-5 of states of 3, all of one "
-        "sign, and so do the roundings of their sums",
+        Tolerance(rtol=1e-5, atol=2.1e-4, nmse=1e-10, bias=2.0**-16),
+        "CUDA's exp(-slope) is off by an ulp, 2^-24, once for each token since a product "
+        "was added: of slopes s of 0.00207 and products of 0.088 that is 2^-24 0.088 "
+        "sqrt(2 / (2s)^3), 2.8e-5, and of the first state of 1.5 another 1.6e-5: together "
+        "3.2e-5, of which 6.5 deviations are reached by one of 10^10 (1e-4 on an H100)",
         source="oracle",
     ),
     Override(
