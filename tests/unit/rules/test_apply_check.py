@@ -24,7 +24,8 @@ def norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 @pytest.fixture
 def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Install a FlashInfer whose rmsnorm asks for solutions, and return its state."""
-    state = SimpleNamespace(solutions={}, hits=0, name=NORM, factor=1.0, residual=False)
+    state = SimpleNamespace(solutions={}, hits=0, name=NORM, factor=1.0)
+    vars(state).update(residual=False, draws=False)
 
     def asked(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
         solution = state.solutions.get(state.name)
@@ -35,6 +36,10 @@ def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         found: torch.Tensor = solution(hidden_states=x, weight=weight, **more)
         return found * state.factor
 
+    def drawn(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        rows = asked(x, weight, eps)
+        return rows.mul(torch.rand(len(rows), 1)) if state.draws else rows
+
     package, norms = ModuleType("flashinfer"), ModuleType("flashinfer.norm")
     apply = ModuleType("flashinfer.trace_apply")
     names: dict[str, Any] = {
@@ -43,7 +48,7 @@ def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         "stats_snapshot": lambda: {"norm": {"hit": state.hits}},
     }
     vars(apply).update(names)
-    vars(norms).update({"rmsnorm": asked})
+    vars(norms).update({"rmsnorm": drawn})
     vars(package).update({"norm": norms, "trace_apply": apply})
     for module in (package, norms, apply):
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -60,6 +65,14 @@ def test_a_reference_that_is_applied_agrees(flashinfer: SimpleNamespace) -> None
 def test_a_result_that_differs_is_told(flashinfer: SimpleNamespace) -> None:
     flashinfer.factor = 1.1
     assert apply_check.checked(loaded(NORM), CPU) == "differs in output"
+
+
+def test_what_the_api_draws_is_no_difference(flashinfer: SimpleNamespace) -> None:
+    flashinfer.draws = True
+    outcome = apply_check.checked(loaded(NORM), CPU)
+    assert outcome == "hit, nothing raised; output drawn, not compared"
+    flashinfer.residual = True
+    assert apply_check.checked(loaded(NORM), CPU).startswith("raised TypeError")
 
 
 def test_a_call_that_raises_is_told(flashinfer: SimpleNamespace) -> None:
