@@ -34,11 +34,12 @@ def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         state.hits += 1
         more: dict[str, Any] = {"residual": x} if state.residual else {}
         found: torch.Tensor = solution(hidden_states=x, weight=weight, **more)
-        return found * state.factor
+        factor: float = state.factor
+        return found * factor
 
     def drawn(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
         rows = asked(x, weight, eps)
-        return rows.mul(torch.rand(len(rows), 1)) if state.draws else rows
+        return torch.rand_like(rows) if state.draws else rows
 
     package, norms = ModuleType("flashinfer"), ModuleType("flashinfer.norm")
     apply = ModuleType("flashinfer.trace_apply")
