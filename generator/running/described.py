@@ -12,6 +12,8 @@ import torch
 from kernel_judge.comparison.compare import PROPORTIONAL, Comparison
 
 _SHOWN = 8
+_SEARCHED = 2**20
+"""Elements of an output in which a search for a cause takes about 0.15 s of one core."""
 _FEWEST = 8
 """Elements of a line that show a common factor, where fewer could by chance."""
 _LEFT = 1e-4
@@ -29,12 +31,15 @@ def described(
     actual: Any,
     expected: Any,
     comparison: Comparison,
+    *,
+    thorough: bool = True,
 ) -> dict[str, Any]:
     """Return what is known of one output; `axes` are the names of its axes.
 
     `worst` has indices with both values, `wrong_by_axis` for each axis at how many of
     its indices any element is wrong and the first of these, `likely` a cause where one is
-    recognised.
+    recognised. If not `thorough`, the values of an output of more than 2^20 elements are
+    not searched for a factor, a term or an order.
     """
     about: dict[str, Any] = {"output": output, **_kind(actual)}
     about["findings"] = list(comparison.findings)
@@ -48,7 +53,8 @@ def described(
     if wrong is not None:
         about["wrong"] = int(wrong.sum())
         about["wrong_by_axis"] = _by_axis(wrong, axes)
-        about["likely"] = _likely(actual, expected, wrong, comparison, axes)
+        searched = thorough or wrong.numel() <= _SEARCHED
+        about["likely"] = _likely(actual, expected, wrong, comparison, axes, searched)
     return about
 
 
@@ -85,6 +91,7 @@ def _likely(
     wrong: torch.Tensor,
     comparison: Comparison,
     axes: Sequence[str] | None,
+    searched: bool,
 ) -> str:
     """Return a cause that is recognised by where and how an output is wrong."""
     a, e = actual.detach().cpu().double(), expected.detach().cpu().double()
@@ -98,7 +105,7 @@ def _likely(
         return (
             _placed(wrong, axes) or "zeros: elements are skipped, or nothing is added"
         )
-    by_lines = _by_lines(a, e, axes)
+    by_lines = _by_lines(a, e, axes) if searched else ""
     # of few indices the place says more
     if (where := _placed(wrong, axes)) and not by_lines:
         return where
@@ -113,7 +120,7 @@ def _likely(
         return "one factor throughout: a scale is missing or applied twice"
     if metrics.max_rel < 2.0**-6 and metrics.nmse < 1e-4:
         return "an intermediate is rounded to a narrower dtype than the reference's"
-    return by_lines or _as_a_whole(a, e)
+    return by_lines or (_as_a_whole(a, e) if searched else "")
 
 
 def _by_lines(a: torch.Tensor, e: torch.Tensor, axes: Sequence[str] | None) -> str:

@@ -228,3 +228,19 @@ def test_values_that_are_a_little_wrong_are_not_in_other_places() -> None:
         comparison = compare(actual, expected, Tolerance(1e-3, 1e-4))
         likely = described("y", None, actual, expected, comparison)["likely"]
         assert ("other places" in likely) == bool(word)
+
+
+def test_a_large_output_is_searched_for_a_cause_once() -> None:
+    generator = torch.Generator().manual_seed(1)
+    expected = torch.randn(1025, 1024, generator=generator)
+    actual = expected * torch.rand(1025, 1, generator=generator)
+    for rows, thorough, cause in (
+        (1025, True, True),
+        (1025, False, False),
+        (9, False, True),
+    ):
+        a, e = actual[:rows], expected[:rows]
+        comparison = compare(a, e, Tolerance(1e-3, 1e-4))
+        about = described("y", None, a, e, comparison, thorough=thorough)
+        assert ("for each axis 0" in about["likely"]) == cause
+        assert about["wrong"] > 0.9 * a.numel()
