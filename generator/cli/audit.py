@@ -78,10 +78,10 @@ def _review(choice: Choice, form: str) -> int:
     from generator.review.audit.run import audit_report, audit_reviews
     from generator.review.audit.subject import make_subject
 
-    made = make_subject(choice.dataset)
+    subject = make_subject(choice.dataset)
     with progress("Reviewing pull requests"):
-        reviews = [*audit_reviews(bad_pull_requests(), good_pull_requests(), made)]
-    return show(audit_report(reviews, made), form)
+        reviews = [*audit_reviews(bad_pull_requests(), good_pull_requests(), subject)]
+    return show(audit_report(reviews, subject), form)
 
 
 @options.command()
@@ -192,11 +192,11 @@ def audit(
     )
 
     def results(
-        task: DefinitionTask[Any], failed: str, said: Callable[[Any], str]
+        task: DefinitionTask[Any], failed: str, describe: Callable[[Any], str]
     ) -> list[Any]:
         with progress(f"Asking {plural(len(files), 'definition')}"):
             results = run_task(files, task, runs, cache)
-            return numbered(results, len(files), failed, said)
+            return numbered(results, len(files), failed, describe)
 
     if checkers:
         from generator.evaluation.checkers.report import checkers_report

@@ -286,14 +286,14 @@ def form(default: str = "text", formats: Sequence[str] = FORMATS) -> Any:
 def given(*names: str) -> list[str]:
     """Return those of the options that the command line has."""
     context = click.get_current_context()
-    said = {
+    given_options = {
         name
         for parameter in context.command.params
         for name in parameter.opts
         if context.get_parameter_source(str(parameter.name))
         is ParameterSource.COMMANDLINE
     }
-    return [name for name in names if name in said]
+    return [name for name in names if name in given_options]
 
 
 def one_of(*names: str) -> None:

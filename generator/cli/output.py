@@ -248,7 +248,7 @@ def numbered(
     results: Iterable[tuple[int, Any, bool]],
     count: int,
     failed: str,
-    said: Callable[[Any], str],
+    describe: Callable[[Any], str],
 ) -> list[Any]:
     """Print one numbered line for each result as it comes; return them by their places.
 
@@ -258,7 +258,7 @@ def numbered(
     for place, result, is_cached in results:
         by_place[place] = result
         how = "from the last audit" if is_cached else f"{result.seconds:.1f} s"
-        what = f"{failed}: {result.error}" if result.error else said(result) + how
+        what = f"{failed}: {result.error}" if result.error else describe(result) + how
         name = one_line(result.definition, 100)
         say(f"{len(by_place)}/{count} {name}: {what}")
     return [by_place[place] for place in range(count)]

@@ -369,13 +369,13 @@ class _Conversion(DumpInterface):
         )
 
 
-def _literal(made: Mapping[str, Any] | None) -> str | None:
+def _literal(description: Mapping[str, Any] | None) -> str | None:
     """Return the expression of a plain value, None of what has none."""
-    if made is None:
+    if description is None:
         return None
-    if "value" in made:
-        return repr(made["value"])
-    return str(made["torch"]) if "torch" in made else None
+    if "value" in description:
+        return repr(description["value"])
+    return str(description["torch"]) if "torch" in description else None
 
 
 def _default(function: Function, name: str) -> Any:

@@ -253,8 +253,8 @@ class DumpInterface:
 
     def _title(self) -> str:
         """Return what the dump says of itself besides its inputs, in small letters."""
-        said = [self.dump["name"], self.dump["op_type"], *self.dump.get("tags", ())]
-        return " ".join(map(str, said)).lower()
+        words = [self.dump["name"], self.dump["op_type"], *self.dump.get("tags", ())]
+        return " ".join(map(str, words)).lower()
 
     def _fit(self, name: str, shape: list[str], made: list[int]) -> list[str]:
         """Return the axes of a tensor; one of another size is an axis of its own."""

@@ -130,8 +130,8 @@ def _conditions(verdict: SolutionVerdict) -> list[Row]:
     for name, condition in verdict.conditions.items():
         parts = condition["details"].items()
         # parts that hold as well say more than the first reason
-        said = ", ".join(f"{key} {value}" for key, value in parts)
-        reason = " · ".join(filter(None, (condition["reason"], said)))
+        details = ", ".join(f"{key} {value}" for key, value in parts)
+        reason = " · ".join(filter(None, (condition["reason"], details)))
         status = _OF_CONDITIONS.get(condition["verdict"], Status.OPEN)
         cells = (Quoted(verdict.solution), name, condition["verdict"], reason)
         rows.append(Row(cells, status))

@@ -243,7 +243,7 @@ def _tables(dataset: Path) -> tuple[Mapping[str, Sequence[Row]], Verification]:
     agreeing = agreed(evidence.lines)
     audited = {line.definition: line.current for line in evidence.audits}
     workloads = {d.name: list(_workloads(dataset, d)) for d in definitions}
-    made = {
+    tables = {
         "definitions": [
             _definition(
                 d,
@@ -256,7 +256,7 @@ def _tables(dataset: Path) -> tuple[Mapping[str, Sequence[Row]], Verification]:
         "workloads": [row for of_one in workloads.values() for row in of_one],
         "verification": list(map(_verification, evidence.lines)),
     }
-    rows = {name: list(map(_readable, one)) for name, one in made.items() if one}
+    rows = {name: list(map(_readable, one)) for name, one in tables.items() if one}
     return rows, evidence
 
 

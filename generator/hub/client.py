@@ -104,8 +104,8 @@ class Client:
             ) from None
         seconds = asked if asked is not None else min(2.0**attempt / 2, _LONGEST_WAIT)
         status = status_of(error)
-        said = "did not answer" if status is None else f"answered {status}"
-        self.tell(f"The Hub {said}: trying again in {seconds:.0f} s.")
+        outcome = "did not answer" if status is None else f"answered {status}"
+        self.tell(f"The Hub {outcome}: trying again in {seconds:.0f} s.")
         time.sleep(seconds)
 
     def account(self) -> dict[str, Any] | None:
@@ -192,8 +192,8 @@ def _quiet_api() -> HfApi:
         raise HubFailure(NOT_INSTALLED) from None
     except ValueError as error:
         # it reads its settings when it is imported
-        said = one_line(str(error), 200)
-        raise HubFailure(f"HF_ENDPOINT is not an address: {said}.") from None
+        message = one_line(str(error), 200)
+        raise HubFailure(f"HF_ENDPOINT is not an address: {message}.") from None
     disable_progress_bars()
     library_logging.set_verbosity(logging.CRITICAL)
     return HfApi(library_name="gen-tests")

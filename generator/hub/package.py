@@ -124,7 +124,7 @@ def _refuse_link(root: Path, path: str, *, ordinary: bool = False) -> None:
 
 
 def read_file(
-    root: Path, path: str, secret: str = "", made: bytes | None = None
+    root: Path, path: str, secret: str = "", content: bytes | None = None
 ) -> LocalFile:
     """Return a file of the inventory, or one that was made, with its hashes.
 
@@ -134,8 +134,8 @@ def read_file(
     full = root / path
     try:
         path.encode("utf-8")
-        if made is not None:
-            return _hashed(path, made, io.BytesIO(made), len(made), secret)
+        if content is not None:
+            return _hashed(path, content, io.BytesIO(content), len(content), secret)
         _refuse_link(root, path, ordinary=True)
         with opened(root, path) as descriptor:
             size = os.fstat(descriptor).st_size
@@ -243,16 +243,16 @@ def make_standalone(
     names.pop(SUMS, None)
     try:
         texts = {name: read_text(root, names[name].path) for name in names}
-        made = standalone(texts)
+        copies = standalone(texts)
     except (SyntaxError, ValueError, OSError) as error:
         raise Failure(
             f"{TESTS} has no standalone form ({one_line(str(error), 200)}): gen-tests "
             "--all renders the tests again."
         ) from None
-    contents = {name: text.encode("utf-8") for name, text in made.items()}
+    contents = {name: text.encode("utf-8") for name, text in copies.items()}
     edited = {name for name, file in names.items() if recorded.get(name) != file.sha256}
     contents[SUMS] = format_sums(
-        {n: hashlib.sha256(contents[n]).hexdigest() for n in made.keys() - edited}
+        {n: hashlib.sha256(contents[n]).hexdigest() for n in copies.keys() - edited}
     )
     return {f"{TESTS}/{name}": content for name, content in contents.items()}
 

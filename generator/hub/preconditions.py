@@ -119,8 +119,8 @@ def _of_problems(
 def _of_rendering(
     root: Path, loaded: LoadedDefinitions, op_types: Collection[str]
 ) -> Iterator[Objection]:
-    made = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
-    behind = [o.path for o in made.outcomes if o.status is not FileStatus.UNCHANGED]
+    rendered = generate(root, loaded, root / TESTS, RenderOptions(), check=True)
+    behind = [o.path for o in rendered.outcomes if o.status is not FileStatus.UNCHANGED]
     if behind:
         chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
         message = (

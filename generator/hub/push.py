@@ -136,26 +136,26 @@ class Pusher:
 
     def carry_out(self, plan: PushPlan) -> PushResult:
         """Do what is planned. Raises HubFailure; Changed where somebody else committed."""
-        made = PushResult(number=plan.number)
+        result = PushResult(number=plan.number)
         if plan.delta.steps:
-            made = self._commit(plan)
-            if made.unfinished:
-                return made
-            if made.commit and not self._is_there(plan, made.commit):
+            result = self._commit(plan)
+            if result.unfinished:
+                return result
+            if result.commit and not self._is_there(plan, result.commit):
                 raise HubFailure(
-                    f"Commit {made.commit[:12]} of {self.client.repo} has other bytes "
+                    f"Commit {result.commit[:12]} of {self.client.repo} has other bytes "
                     "than were judged: a file changed meanwhile, or the repository's "
                     ".gitignore leaves it out; run the same command again."
                 )
         if plan.pull is None or not plan.owns_text:
-            return made
+            return result
         comment = _opening(plan.pull)
         # the Hub may change the white space
         if comment is None or comment.content.split() == plan.text.split():
-            return made
+            return result
         self.client.edit(plan.pull.num, comment.id, plan.text)
         self._read.pop(plan.pull.num, None)
-        return replace(made, described=True)
+        return replace(result, described=True)
 
     def _own(self, package: Package) -> Any | None:
         """Return the user's open pull request of a package, the newest, or None."""
@@ -230,9 +230,9 @@ class Pusher:
                 conflict = status_of(error) in _CONFLICTS
                 if not conflict:
                     self.client.wait_after(error, attempt, plan.revision)
-                made = self._happened(plan)
-                if made is not None:
-                    return made
+                result = self._happened(plan)
+                if result is not None:
+                    return result
                 if conflict:
                     raise self._changed(plan) from None
             else:
@@ -308,12 +308,12 @@ def _addition(file: LocalFile) -> CommitOperationAdd:
     try:
         if isinstance(content, Path) and is_small:
             content = content.read_bytes()
-        made = CommitOperationAdd(file.path, content)
+        operation = CommitOperationAdd(file.path, content)
     except (OSError, ValueError):
-        made = None
-    if made is None or made.upload_info.sha256.hex() != file.sha256:
+        operation = None
+    if operation is None or operation.upload_info.sha256.hex() != file.sha256:
         raise HubFailure(
             f"{one_line(file.path)} changed after it was judged: nothing was committed; "
             "run the same command again."
         )
-    return made
+    return operation

@@ -188,14 +188,14 @@ def _folded(path: str) -> str:
 
 def digest_of(root: Path, path: str, file: RemoteFile) -> str:
     """Return a local file's digest, of the kind that the listing has; raises OSError."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     with opened(root, path) as descriptor:
         if not file.sha256:
             head = b"blob %d\0" % os.fstat(descriptor).st_size
-            made = hashlib.sha1(head, usedforsecurity=False)
+            digest = hashlib.sha1(head, usedforsecurity=False)
         while piece := os.read(descriptor, _PIECE):
-            made.update(piece)
-    return f"{'sha256' if file.sha256 else 'git'}:{made.hexdigest()}"
+            digest.update(piece)
+    return f"{'sha256' if file.sha256 else 'git'}:{digest.hexdigest()}"
 
 
 def fetch(client: Client, commit: str, file: RemoteFile, folder: Path) -> Path:

@@ -101,11 +101,11 @@ def _revisions(client: Client, number: int) -> Revisions:
     common = set(behind)
     base = next((commit for commit in ahead if commit in common), "")
     shown = quote(target, 100)
-    said = f"where pull request {number} left {shown}"
+    choice = f"where pull request {number} left {shown}"
     branch = behind[0] if base and behind[0] != base else ""
     if branch:
-        said += f", which has {behind.index(base)} commits more by now"
-    return Revisions(base, ahead[0], said, branch)
+        choice += f", which has {behind.index(base)} commits more by now"
+    return Revisions(base, ahead[0], choice, branch)
 
 
 def _commits(client: Client, revision: str) -> list[str]:

@@ -179,7 +179,7 @@ def _said(case: CaseVerdict) -> str:
 
 def summary(failure: Mapping[str, Any]) -> str:
     """Return in a line where the outputs of a failure are wrong."""
-    said = []
+    sentences = []
     for one in failure["outputs"]:
         where = [
             f"{name} {at['wrong']} of {at['of']} (first {', '.join(map(str, at['first']))})"
@@ -188,5 +188,5 @@ def summary(failure: Mapping[str, Any]) -> str:
         parts = [f"{one['output']}: {one.get('wrong', 'some')} elements are wrong"]
         parts += [f"at {'; '.join(where)}"] if where else []
         parts += [f"likely: {one['likely']}"] if one.get("likely") else []
-        said.append(", ".join(parts))
-    return ". ".join(said) or str(failure.get("reason", "wrong values"))
+        sentences.append(", ".join(parts))
+    return ". ".join(sentences) or str(failure.get("reason", "wrong values"))

@@ -47,9 +47,9 @@ class Server(MCPServer[Any]):
         parameters = known[name].input_schema.get("properties", {})
         for argument in arguments:
             if argument not in parameters:
-                said = did_you_mean(argument, parameters)
+                guess = did_you_mean(argument, parameters)
                 raise ToolError(
-                    f"{name} has no argument {one_line(argument, 100)}.{said}"
+                    f"{name} has no argument {one_line(argument, 100)}.{guess}"
                 )
         try:
             return await super().call_tool(name, arguments, context)

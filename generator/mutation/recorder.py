@@ -35,8 +35,8 @@ def of_result(result: DefinitionResult, sha256: str, torch: str, date: str) -> A
         "reduced": result.reduced,
         "survivors": survivors,
     }
-    made = {"sha256": sha256, "gen_tests": __version__, "torch": torch, "date": date}
-    return read_entry({**counted, **made})
+    origin = {"sha256": sha256, "gen_tests": __version__, "torch": torch, "date": date}
+    return read_entry({**counted, **origin})
 
 
 def merge(

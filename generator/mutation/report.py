@@ -119,8 +119,8 @@ def shortened(
     counts: Counter[str] = Counter()
     for op_type, axes in reduced:
         if axes:
-            said = ", ".join(f"{name}={length}" for name, length in axes.items())
-            counts[f"{op_type}: {said}"] += 1
+            shortened = ", ".join(f"{name}={length}" for name, length in axes.items())
+            counts[f"{op_type}: {shortened}"] += 1
     for shorter, count in counts.items():
         yield (f"{shorter} in {plural(count, 'definition')}", how)
 
@@ -171,10 +171,10 @@ def _survivor(definition: str, mutant: MutantResult) -> Table:
 
 
 def _of_seeds(result: SeedsResult) -> Row:
-    said = [_alarm(alarm) for alarm in result.alarms[:_SHOWN]]
-    said += [why for _, why in _wrong(result)]
+    remarks = [_alarm(alarm) for alarm in result.alarms[:_SHOWN]]
+    remarks += [why for _, why in _wrong(result)]
     cells = (Quoted(result.definition), *_seeds([result]))
-    return Row(cells, _status([result.is_fine]), "; ".join(said))
+    return Row(cells, _status([result.is_fine]), "; ".join(remarks))
 
 
 def _seeds_table(

@@ -35,13 +35,13 @@ def audit_task(
 
     arguments = {"tolerance": tolerance, "limits": limits}
     work = f"{_FUNCTIONS}:audit"
-    made = DefinitionResult.from_dict
+    read = DefinitionResult.from_dict
     reads = (
         f"{RECORDINGS}/{{op_type}}/{{name}}.safetensors",
         "workloads/{op_type}/{name}.jsonl",
     )
     parts = ("definitions", str(RECORDINGS), "workloads", "blob/workloads")
-    how = (dataset, arguments, reads, made, failed, parts, other_files())
+    how = (dataset, arguments, reads, read, failed, parts, other_files())
     return DefinitionTask(work, _TIMEOUT, *how)
 
 
@@ -54,11 +54,11 @@ def seeds_task(
     """
 
     def failed(file: DatasetFile, outcome: Outcome) -> SeedsResult:
-        said = list(outcome.said)
-        while None in said:
+        alarms_sent = list(outcome.said)
+        while None in alarms_sent:
             # from there on with other axes
-            said = said[said.index(None) + 1 :]
-        alarms = tuple(Alarm(**alarm) for alarm in said)
+            alarms_sent = alarms_sent[alarms_sent.index(None) + 1 :]
+        alarms = tuple(Alarm(**alarm) for alarm in alarms_sent)
         seeds = (first, last)
         return SeedsResult(
             file.name, file.op_type, "", seeds, alarms=alarms, error=outcome.why
@@ -66,10 +66,10 @@ def seeds_task(
 
     arguments = {"seeds": (first, last), "whole": whole}
     work = f"{_FUNCTIONS}:run_seeds"
-    made = SeedsResult.from_dict
+    read = SeedsResult.from_dict
     # relations compare a reference with others of its folder
     reads = ("definitions/{op_type}/*.json",)
-    how = (dataset, arguments, reads, made, failed)
+    how = (dataset, arguments, reads, read, failed)
     return DefinitionTask(work, _TIMEOUT, *how, others=other_files())
 
 
@@ -81,5 +81,5 @@ def tolerance_task(dataset: Path, tolerance: float | None) -> DefinitionTask[Flo
 
     arguments = {"tolerance": tolerance}
     work = f"{_FUNCTIONS}:measure_tolerances"
-    made = Floors.from_dict
-    return DefinitionTask(work, _MEASURING, dataset, arguments, None, made, failed)
+    read = Floors.from_dict
+    return DefinitionTask(work, _MEASURING, dataset, arguments, None, read, failed)

@@ -74,13 +74,15 @@ def factor_mutants(
             for which, sign in (("above", 1), ("below", -1)):
                 change = _clamped(spec, size, sign * power)
                 if change is not None:
-                    said = f"{name} {which} 2^{sign * power} of the usual taken as that"
-                    yield _changing(definition, name, said, change)
+                    title = (
+                        f"{name} {which} 2^{sign * power} of the usual taken as that"
+                    )
+                    yield _changing(definition, name, title, change)
         if name in _WEIGHTS:
             yield _changing(definition, name, f"{name} taken as positive", torch.abs)
         if name == _WEIGHTS[0] and definition.axes.get("top_k", 2) > 1:
-            said = f"{name} taken as shares of their sum"
-            yield _changing(definition, name, said, _shares)
+            title = f"{name} taken as shares of their sum"
+            yield _changing(definition, name, title, _shares)
 
 
 def rounded_factors(definition: Definition) -> Iterator[DomainMutant]:
@@ -95,9 +97,9 @@ def _halved(value: torch.Tensor) -> torch.Tensor:
 
 
 def _changing(
-    definition: Definition, name: str, said: str, change: Change
+    definition: Definition, name: str, title: str, change: Change
 ) -> DomainMutant:
-    return on_inputs(definition, said, partial(_changed, name, change))
+    return on_inputs(definition, title, partial(_changed, name, change))
 
 
 def _changed(name: str, change: Change, inputs: Mapping[str, Any]) -> dict[str, Any]:

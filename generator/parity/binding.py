@@ -164,8 +164,8 @@ class Binder:
             if other in self.files:
                 definition, problems = load_file(self.root, self.files[other])
                 if definition is None:
-                    said = problems[0].message if problems else "it can't be read."
-                    raise Failure(f"{self.files[other].path}: {said}")
+                    problem = problems[0].message if problems else "it can't be read."
+                    raise Failure(f"{self.files[other].path}: {problem}")
                 return self._of(definition, name)
         return StageBinding(name)
 
@@ -215,8 +215,8 @@ class Binder:
         wanted = need.name
         spec = instance(self.config, Deployment(page_size=page_size), need)
         if spec is not None:
-            made = build_definition(json.loads(definition_json(spec)), "", "")
-            return replace(self._of(made, wanted), name=wanted)
+            definition = build_definition(json.loads(definition_json(spec)), "", "")
+            return replace(self._of(definition, wanted), name=wanted)
         for name in self.files:
             if _kind(name) in map(_kind, need.names) and (
                 bound := self._loaded(wanted, name, need)
@@ -228,8 +228,8 @@ class Binder:
         """Return what a definition of the dataset computes; None for other constants."""
         definition, problems = load_file(self.root, self.files[name])
         if definition is None:
-            said = problems[0].message if problems else "it can't be read."
-            raise Failure(f"{self.files[name].path}: {said}")
+            problem = problems[0].message if problems else "it can't be read."
+            raise Failure(f"{self.files[name].path}: {problem}")
         if any(other_constants(need, definition)):
             return None
         return self._of(definition, wanted)

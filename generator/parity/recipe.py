@@ -101,16 +101,16 @@ def stages(family: Family) -> list[tuple[str, Stage]]:
 
 def from_plain(value: Mapping[str, Any]) -> Family:
     """Return the family that `dataclasses.asdict` made a value of."""
-    made: dict[str, Any] = {
+    parts: dict[str, Any] = {
         part: {
             kind: tuple(Stage(**one) for one in of) for kind, of in value[part].items()
         }
         for part in ("mixers", "feeds")
     }
-    made["untrained"] = tuple(value["untrained"])
-    made["embed"] = Stage(**value["embed"])
+    parts["untrained"] = tuple(value["untrained"])
+    parts["embed"] = Stage(**value["embed"])
     for part in ("entry", "final"):
-        made[part] = tuple(Stage(**one) for one in value[part])
-    made["joins"] = tuple(tuple(Stage(**s) for s in of) for of in value["joins"])
-    made["tower"] = from_plain(value["tower"]) if value["tower"] else None
-    return Family(**{**value, **made})
+        parts[part] = tuple(Stage(**one) for one in value[part])
+    parts["joins"] = tuple(tuple(Stage(**s) for s in of) for of in value["joins"])
+    parts["tower"] = from_plain(value["tower"]) if value["tower"] else None
+    return Family(**{**value, **parts})

@@ -108,7 +108,7 @@ def render_shared_files() -> dict[str, str]:
 @cache
 def environment() -> Environment:
     """Return Jinja's environment with the filters that write Python source."""
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(templates()),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -116,7 +116,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    made.filters |= {
+    environment.filters |= {
         "assignment": assignment,
         "call": call,
         "class_line": class_line,
@@ -132,7 +132,7 @@ def environment() -> Environment:
         "table_line": _table_line,
         "tuple": _tuple,
     }
-    return made
+    return environment
 
 
 def _shared(plan: TestPlan) -> list[str]:

@@ -80,8 +80,8 @@ class ContextGuard:
             and not is_alive(self._device)
         ):
             self._lost_after = item.nodeid
-            said = f"CUDA context lost after {item.nodeid}"
-            report.sections.append(("CUDA context", said))
+            text = f"CUDA context lost after {item.nodeid}"
+            report.sections.append(("CUDA context", text))
             for properties in (item.user_properties, report.user_properties):
                 properties.append((LOST, item.nodeid))
         return report

@@ -97,12 +97,12 @@ class FinishedTests:
 
 def _message(report: Any) -> str:
     """Return the first line that says something of a failure, or why it was skipped."""
-    said = report.longrepr
-    if isinstance(said, tuple):
+    message = report.longrepr
+    if isinstance(message, tuple):
         # a skip's: file, line and reason
-        said = str(said[2]).removeprefix("Skipped: ")
-    crash = getattr(said, "reprcrash", None)
-    lines = str(said if crash is None else crash.message).splitlines()
+        message = str(message[2]).removeprefix("Skipped: ")
+    crash = getattr(message, "reprcrash", None)
+    lines = str(message if crash is None else crash.message).splitlines()
     return next(filter(None, map(str.strip, lines)), "")
 
 

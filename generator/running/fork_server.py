@@ -108,8 +108,8 @@ class Forked:
 
     def _look(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._end], [], [], seconds)[0]:
-            said = _line(self._end)
-            self.returncode = json.loads(said) if said else UNKNOWN
+            line = _line(self._end)
+            self.returncode = json.loads(line) if line else UNKNOWN
             self._end.close()
         return self.returncode
 
@@ -130,10 +130,10 @@ def fork_at(
         end.connect(address)
         socket.send_fds(end, [len(text).to_bytes(_LENGTH, "big")], files)
         end.sendall(text)
-        said = _line(end)
+        line = _line(end)
         end.settimeout(None)
-        if said:
-            return Forked(end, json.loads(said))
+        if line:
+            return Forked(end, json.loads(line))
     except OSError:
         pass
     end.close()

@@ -80,9 +80,9 @@ def shortage(
     workers = sharing_workers() if device.type == "cpu" else 1
     if needed <= free / workers:
         return None
-    said = f"needs {needed / 2**30:.1f} GiB, device has {free / 2**30:.1f}"
-    said += "" if workers == 1 else f" for {workers} workers"
-    return Obstacle(Kind.NEEDS_MEMORY, said)
+    text = f"needs {needed / 2**30:.1f} GiB, device has {free / 2**30:.1f}"
+    text += "" if workers == 1 else f" for {workers} workers"
+    return Obstacle(Kind.NEEDS_MEMORY, text)
 
 
 def shortage_after_waiting(

@@ -44,8 +44,8 @@ class TextOracle:
             return self.load()(*(_wide(value) for value in inputs.values()))
 
         cases = partial(_with_long, op.cases)
-        made = replace(op, cases=cases, oracle=oracle)
-        return replace(made, answers_alone=True, guesses_inputs=True)
+        with_oracle = replace(op, cases=cases, oracle=oracle)
+        return replace(with_oracle, answers_alone=True, guesses_inputs=True)
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class BackwardOracle:
 
     def op(self, op: Op) -> Op:
         """Return an op with the gradients as oracle, and saved outputs as they are."""
-        made = op.make_inputs
+        usual = op.make_inputs
 
         def make_inputs(definition: Definition, case: Case, stream: Stream) -> Inputs:
-            inputs = made(definition, case, stream)
+            inputs = usual(definition, case, stream)
             if self.saved:
                 outputs = as_tuple(self.load()(*(inputs[n] for n in self.inputs)))
                 specs = definition.interface.input_specs

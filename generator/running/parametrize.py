@@ -126,15 +126,15 @@ def _seeded(params: list[Any], seeds: Sequence[int]) -> list[Any]:
     """Return parameter sets once for each seed; one seed alone changes no id."""
     if not seeds:
         return params
-    made = [param for param in params if not isinstance(param.values[0], Case)]
+    rebuilt = [param for param in params if not isinstance(param.values[0], Case)]
     for seed in seeds:
         for param in params:
             case, *others = param.values
             if isinstance(case, Case):
                 name = param.id if len(seeds) == 1 else f"{param.id}-seed{seed}"
                 values = replace(case, seed=seed), *others
-                made.append(pytest.param(*values, id=name, marks=param.marks))
-    return made
+                rebuilt.append(pytest.param(*values, id=name, marks=param.marks))
+    return rebuilt
 
 
 def _over_recorded(subject: Subject, cases: list[Case], recordings: Path) -> list[Any]:

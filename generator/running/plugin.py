@@ -328,13 +328,13 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
     if obstacle is not None:
         raise Skipped(obstacle)
     error_maps = request.config.getoption("--error-maps")
-    made = subject.trial(
+    fresh = subject.trial(
         case, device, shift=case.seed, error_maps=error_maps, cpu_seconds=limit
     )
-    yield made
-    if made.took_too_long:
+    yield fresh
+    if fresh.took_too_long:
         too_long.add(definition, case)
-    made.release()
+    fresh.release()
 
 
 class ComparedDefinitions:

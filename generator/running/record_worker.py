@@ -88,11 +88,11 @@ def record(
         if not job.force and old is not None and _is_current(taken, old, wanted):
             result.status, result.labels = CURRENT, tuple(wanted)
             return result
-        made = _first_that_records(taken, sources, result.remarks)
+        recording = _first_that_records(taken, sources, result.remarks)
         result.agrees = taken.agrees
-        if made is None:
+        if recording is None:
             return result
-        result.bytes = keep(path, made)
+        result.bytes = keep(path, recording)
         result.labels = tuple(taken.labels)
         result.status = RECORDED
     except (OSError, Unstorable) as error:
@@ -219,15 +219,15 @@ def record_definition(task: Mapping[str, Any], link: object) -> dict[str, Any]:
         return {**vars(WorkerResult(name, FAILED, remarks=missing)), "content": ""}
     choice = ("out", "symbols", "device", "providers", "sizes", "force")
     job = RecordJob(**{option: task[option] for option in choice})
-    made: list[bytes] = []
+    packed: list[bytes] = []
 
     def keep(path: Path, recording: Recording) -> int:
-        made.append(pack(recording))
-        return len(made[0])
+        packed.append(pack(recording))
+        return len(packed[0])
 
     machine = this_machine(torch.device(job.device))
     result = record(subjects[name], job, machine, keep)
-    content = base64.b64encode(made[0]).decode() if made else ""
+    content = base64.b64encode(packed[0]).decode() if packed else ""
     return {**vars(result), "content": content}
 
 

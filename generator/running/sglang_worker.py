@@ -52,8 +52,8 @@ def prepare(gpu: tuple[int, str] | None) -> None:
         }
     with ExitStack() as stack:
         for function, answer in answers.items():
-            said = mock.patch.object(_cuda, function, lambda *_, a=answer, **__: a)
-            stack.enter_context(said)
+            patch = mock.patch.object(_cuda, function, lambda *_, a=answer, **__: a)
+            stack.enter_context(patch)
         _load()
     if _cuda.is_initialized():
         sys.exit("it can't be forked: what it imported has initialised CUDA")

@@ -281,8 +281,8 @@ def compress_quickly() -> None:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [""]
-    said = next((line for line in lines if "error:" in line), lines[0])
-    return f"{type(error).__name__}: {said}"[:300]
+    message = next((line for line in lines if "error:" in line), lines[0])
+    return f"{type(error).__name__}: {message}"[:300]
 
 
 def _stamp(job: Job) -> None:

@@ -58,8 +58,8 @@ class WorkloadCase(Case):
         """
         stated = self.stated_inputs(definition)
         specs = definition.interface.input_specs
-        made = self._random(definition, [n for n in specs if n not in stated], stream)
-        return {name: stated[name] if name in stated else made[name] for name in specs}
+        drawn = self._random(definition, [n for n in specs if n not in stated], stream)
+        return {name: stated[name] if name in stated else drawn[name] for name in specs}
 
     def stated_inputs(self, definition: Definition) -> Inputs:
         """Return the inputs whose values the workload says. Raises as `make_inputs`."""
@@ -98,15 +98,17 @@ class WorkloadCase(Case):
                 break
             posed = Case(own.name, own.size, axes, own.params)
             is_first = own is self.cases[0] and axes is self.axes
-            made = (is_first and first) or self._draw(definition, posed, stream)
+            drawn = (is_first and first) or self._draw(definition, posed, stream)
             for name in missing:
                 shape = shape_of(specs[name], sizes)
-                if name not in made:
+                if name not in drawn:
                     continue
-                if specs[name].shape is None or tuple(made[name].shape) == shape:
-                    inputs[name] = made[name]
-                elif isinstance(made[name], torch.Tensor) and _rows(made[name], shape):
-                    draws = [made[name]]
+                if specs[name].shape is None or tuple(drawn[name].shape) == shape:
+                    inputs[name] = drawn[name]
+                elif isinstance(drawn[name], torch.Tensor) and _rows(
+                    drawn[name], shape
+                ):
+                    draws = [drawn[name]]
                     while len(draws) < min(-(-shape[0] // len(draws[0])), _MOST_DRAWS):
                         again = stream.child(f"rows {len(draws)}")
                         draws.append(self._draw(definition, posed, again)[name])

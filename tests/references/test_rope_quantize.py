@@ -120,22 +120,22 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
         return out
 
     of_q, of_kv = inputs["quant_scale_q"], inputs["quant_scale_kv"]
-    made = {
+    results = {
         "q_rope": e4m3_values(turned("q_rope") * of_q),
         "q_nope": e4m3_values(inputs["q_nope"].double() * of_q),
         "k_rope": e4m3_values(turned("k_rope") * of_kv),
         "k_nope": e4m3_values(inputs["k_nope"].double() * of_kv),
     }
     if "kpe_cache" in inputs:
-        written = {"ckv_cache": made["k_nope"], "kpe_cache": made["k_rope"]}
-        made |= {n: _appended(inputs, n, rows) for n, rows in written.items()}
+        written = {"ckv_cache": results["k_nope"], "kpe_cache": results["k_rope"]}
+        results |= {n: _appended(inputs, n, rows) for n, rows in written.items()}
     elif "k_cache" in inputs:
-        keys = torch.cat([made["k_rope"], made["k_nope"]], dim=-1)
-        made["k_cache"] = _appended(inputs, "k_cache", keys)
+        keys = torch.cat([results["k_rope"], results["k_nope"]], dim=-1)
+        results["k_cache"] = _appended(inputs, "k_cache", keys)
         values = e4m3_values(inputs["v"].double() * of_kv)
-        made["v_cache"] = _appended(inputs, "v_cache", values)
+        results["v_cache"] = _appended(inputs, "v_cache", values)
     outputs = definition.interface.outputs
-    return tuple(made[name.removesuffix("_out")] for name in outputs)
+    return tuple(results[name.removesuffix("_out")] for name in outputs)
 
 
 def _appended(inputs: dict[str, Any], name: str, rows: torch.Tensor) -> torch.Tensor:

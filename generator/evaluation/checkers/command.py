@@ -101,13 +101,13 @@ def _answer(command: str, folder: Path, count: int) -> list[int]:
             one_line(f"the checker can't be asked: {error}", _SHORT)
         ) from None
     if done.returncode:
-        said = one_line(done.stderr.strip().rpartition("\n")[2], _SHORT)
-        raise CannotRun(f"the checker ended with status {done.returncode}: {said}")
+        message = one_line(done.stderr.strip().rpartition("\n")[2], _SHORT)
+        raise CannotRun(f"the checker ended with status {done.returncode}: {message}")
     try:
         passes = json.loads(done.stdout)["passes"]
         if all(type(place) is int and 0 <= place < count for place in passes):
             return sorted(set(passes))
     except (ValueError, KeyError, TypeError):
         pass
-    said = one_line(done.stdout.strip(), 60)
-    raise CannotRun(f'the checker printed {said!r}, and no {{"passes": [0, …]}}')
+    message = one_line(done.stdout.strip(), 60)
+    raise CannotRun(f'the checker printed {message!r}, and no {{"passes": [0, …]}}')

@@ -268,11 +268,11 @@ def _copy(copies: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
 
 
 def in_arena(
-    said: Any, layout: Layout, arena: SharedMemory | None
+    reply: Any, layout: Layout, arena: SharedMemory | None
 ) -> list[tuple[Place, int]]:
     """Return the outputs that lie in an arena, and where; nothing that is said counts
     that is out of its bounds."""
-    described = said.get("outputs") if isinstance(said, dict) else None
+    described = reply.get("outputs") if isinstance(reply, dict) else None
     if arena is None or not isinstance(described, list):
         return []
     values = []

@@ -117,7 +117,7 @@ def _at_window(definition: Definition) -> dict[str, tuple[str, tuple[int, ...]]]
 def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
     page_size = definition.axes["page_size"]
-    made = page_size, has_mask(definition)
+    options = page_size, has_mask(definition)
     limits = {
         "past-limits": (LIMITS, _PAST_PREFILL),
         _MANY: (LIMITS, (*_FAR_PREFILL, *[(1, page_size)] * 520)),
@@ -127,7 +127,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
         _in_pool(
             definition,
             paged_case(
-                name, size, [q for q, _ in pairs], [kv for _, kv in pairs], *made
+                name, size, [q for q, _ in pairs], [kv for _, kv in pairs], *options
             ),
         )
         for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()

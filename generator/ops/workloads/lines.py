@@ -98,12 +98,12 @@ def _line(spec: Spec, captured: CapturedWorkload) -> WorkloadLine:
 
 def _structure(spec: Spec, captured: CapturedWorkload) -> Structure:
     rng = random.Random(f"{spec.name}/{captured.uuid}")
-    made = spec.structure(spec, captured, rng)
+    structure = spec.structure(spec, captured, rng)
     var_axes = [name for name, axis in spec.axes.items() if axis.value is None]
     return Structure(
-        _pick(made.axes, var_axes),
-        _pick(made.tensors, spec.inputs),
-        _pick(made.scalars, spec.inputs),
+        _pick(structure.axes, var_axes),
+        _pick(structure.tensors, spec.inputs),
+        _pick(structure.scalars, spec.inputs),
     )
 
 

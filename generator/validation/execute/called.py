@@ -101,8 +101,8 @@ def _inputs(definition: Definition, op: Op) -> tuple[Case, dict[str, Any]]:
     """
     small = [case for case in op.cases(definition) if case.size == "small"]
     case = min(small, key=lambda case: tensor_bytes(definition, case))
-    made = op.make_inputs(definition, case, Stream(definition.name, case.name))
-    inputs = {name: _plain(value) for name, value in made.items()}
+    drawn = op.make_inputs(definition, case, Stream(definition.name, case.name))
+    inputs = {name: _plain(value) for name, value in drawn.items()}
     axes = {**definition.axes, **case.axes}
     needed = sum(
         value.untyped_storage().nbytes()

@@ -65,15 +65,15 @@ def indexer_cases(definition: Definition) -> list[Case]:
         "past-limits": (LIMITS, (520 * page, *[40] * 36)),
         "long": ("large", long),
     }
-    made = [_case(name, size, n, k, page) for name, (size, n) in sizes.items()]
+    cases = [_case(name, size, n, k, page) for name, (size, n) in sizes.items()]
     pages = {"num_pages": (1 << 13) + 500}
     # of no more tokens than are chosen all are chosen, whatever they weigh
-    (some,) = (case for case in made if case.name == "around-topk")
+    (some,) = (case for case in cases if case.name == "around-topk")
     far = far_apart(some, "weights", exponent=24.0)
     far += far_codes(some, q_index_fp8=1, weights=-1)
     return [
         replace(case, axes={**case.axes, **pages}) if case.size == LIMITS else case
-        for case in made
+        for case in cases
     ] + far
 
 

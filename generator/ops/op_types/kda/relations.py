@@ -145,8 +145,8 @@ def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
         rows = torch.tensor([i for i, own in enumerate(places) if len(own) > step])
         tokens = torch.stack([places[i][step] for i in rows.tolist()])
         chosen = _of_tokens(subject, tokens, torch.ones_like(tokens))
-        made = {**chosen, "state": states[rows]}
+        values = {**chosen, "state": states[rows]}
         names = decode.definition.interface.inputs
-        answer = decode({name: made[name] for name in names})
+        answer = decode({name: values[name] for name in names})
         output[tokens], states[rows] = answer["output"], answer["new_state"]
     yield from alike(subject.whole, {"output": output, "new_state": states}, _ALIKE)

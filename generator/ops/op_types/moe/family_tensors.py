@@ -13,10 +13,10 @@ def inputs(row: MoeGeometry) -> dict[str, Tensor]:
     """Return a definition's inputs in their order."""
     is_block = row.weights == "fp8_block_scale"
     experts = "num_local_experts" if is_block or row.shard else "num_experts"
-    made = _routing(row)
+    tensors = _routing(row)
     if row.weights == "fp4_block_scale":
         return {
-            **made,
+            **tensors,
             "hidden_states": Tensor(
                 ("seq_len", "hidden_size"), "bfloat16", "Input of each token."
             ),
@@ -24,23 +24,23 @@ def inputs(row: MoeGeometry) -> dict[str, Tensor]:
             **_place(row),
             **_unused_bias(row),
         }
-    made["hidden_states"] = Tensor(
+    tensors["hidden_states"] = Tensor(
         ("seq_len", "hidden_size"), "float8_e4m3fn", "Input of each token, quantised."
     )
     products = _products(experts, "float8_e4m3fn", "Quantised")
     if row.weights == "fp8_per_tensor_scale":
-        return made | _with_scalars(products, experts) | _unused_bias(row)
-    made["hidden_states_scale"] = Tensor(
+        return tensors | _with_scalars(products, experts) | _unused_bias(row)
+    tensors["hidden_states_scale"] = Tensor(
         ("num_hidden_blocks", "seq_len"),
         "float32",
         "Scale of each block of 128 of a token: the token comes last.",
     )
-    made |= _with_blocks(products, experts) | _place(row)
+    tensors |= _with_blocks(products, experts) | _place(row)
     if row.routing == "deepseek":
-        made["routed_scaling_factor"] = Tensor(
+        tensors["routed_scaling_factor"] = Tensor(
             None, "float32", "Factor of the normalised weights."
         )
-    return made
+    return tensors
 
 
 def outputs() -> dict[str, Tensor]:
@@ -73,14 +73,14 @@ def _routing(row: MoeGeometry) -> dict[str, Tensor]:
     is_local = row.weights == "fp8_block_scale" and not row.shard
     experts = "num_local_experts" if is_local else "num_experts"
     dtype = "float32" if row.routing == "deepseek" else "bfloat16"
-    made = {
+    tensors = {
         "routing_logits": Tensor(("seq_len", experts), dtype, "The router's logits.")
     }
     if row.routing == "deepseek":
-        made["routing_bias"] = Tensor(
+        tensors["routing_bias"] = Tensor(
             (experts,), "bfloat16", "Added to the sigmoid scores for choosing only."
         )
-    return made
+    return tensors
 
 
 def _unused_bias(row: MoeGeometry) -> dict[str, Tensor]:
@@ -109,13 +109,13 @@ def _with_blocks(products: dict[str, Tensor], experts: str) -> dict[str, Tensor]
         "gemm1_weights": ("num_gemm1_out_blocks", "num_hidden_blocks"),
         "gemm2_weights": ("num_hidden_blocks", "num_intermediate_blocks"),
     }
-    made = {}
+    tensors = {}
     for name, tensor in products.items():
-        made[name] = tensor
-        made[f"{name}_scale"] = Tensor(
+        tensors[name] = tensor
+        tensors[f"{name}_scale"] = Tensor(
             (experts, *blocks[name]), "float32", "Scale of each block of 128 x 128."
         )
-    return made
+    return tensors
 
 
 def _with_scalars(products: dict[str, Tensor], experts: str) -> dict[str, Tensor]:

@@ -110,14 +110,14 @@ def run_f4_block(definition: Definition, inputs: Inputs) -> torch.Tensor:
         "routing_method_type": _METHODS[routing.RENORMALIZE],
     }
     if method == routing.RENORMALIZE:
-        made = fused_moe.trtllm_fp4_block_scale_moe(
+        outputs = fused_moe.trtllm_fp4_block_scale_moe(
             routing_logits=inputs["routing_logits"], **arguments
         )
     else:
-        made = fused_moe.trtllm_fp4_block_scale_routed_moe(
+        outputs = fused_moe.trtllm_fp4_block_scale_routed_moe(
             topk_ids=topk_ids, **arguments
         )
-    output: torch.Tensor = made[0]
+    output: torch.Tensor = outputs[0]
     return output
 
 
@@ -155,12 +155,12 @@ def run_f8_per_tensor(definition: Definition, inputs: Inputs) -> torch.Tensor:
 
 def _shuffled_f8(weights: torch.Tensor, gated: bool) -> torch.Tensor:
     """Return float8 weights with each expert's rows in the kernel's order."""
-    made = torch.empty_like(weights)
-    source, target = weights.view(torch.uint8), made.view(torch.uint8)
+    shuffled = torch.empty_like(weights)
+    source, target = weights.view(torch.uint8), shuffled.view(torch.uint8)
     order = _row_order(source[0], gated)
     for expert, matrix in enumerate(source):
         target[expert] = matrix[order]
-    return made
+    return shuffled
 
 
 def _shuffled_mx(

@@ -75,12 +75,12 @@ class ChosenExperts(Tiled):
 
     def tensor(self, device: torch.device) -> torch.Tensor:
         """Return the whole tensor, of `shape` and the dtype of the base, on a device."""
-        made = _zeros(self.shape, self.dtype, device)
+        whole = _zeros(self.shape, self.dtype, device)
         # copy bytes: not every operation supports float8
-        bits, tiled = made.view(torch.uint8), Tiled(self.base, self.shape)
+        bits, tiled = whole.view(torch.uint8), Tiled(self.base, self.shape)
         for place, expert in self.experts.items():
             bits[place] = tiled[expert].view(torch.uint8).to(device)
-        return made
+        return whole
 
     def same_bits(self, other: torch.Tensor) -> bool:
         """Return whether a tensor has the same bits at these experts; ignores the zeros.

@@ -157,18 +157,18 @@ def _weighing(definition: Definition, name: str, scores: Scores) -> DomainMutant
     )
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        made = scores(inputs["router_logits"].float()).gather(1, outputs[1].long())
+        chosen = scores(inputs["router_logits"].float()).gather(1, outputs[1].long())
         if own == plain:
-            made = made / made.sum(dim=1, keepdim=True)
-        return made * inputs.get("routed_scaling_factor", 1.0), outputs[1]
+            chosen = chosen / chosen.sum(dim=1, keepdim=True)
+        return chosen * inputs.get("routed_scaling_factor", 1.0), outputs[1]
 
     return on_outputs(definition, f"{name}, no sum" if own else name, spoil)
 
 
 def _bias_weighs(outputs: Outputs, inputs: Inputs) -> Outputs:
     weights, experts = outputs
-    made = weights + inputs["bias"][experts.long()]
-    return made / made.sum(dim=1, keepdim=True) * inputs[
+    biased = weights + inputs["bias"][experts.long()]
+    return biased / biased.sum(dim=1, keepdim=True) * inputs[
         "routed_scaling_factor"
     ], experts
 

@@ -221,8 +221,8 @@ def _normalised(
 
 def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return the only CUDA kernel; none makes YaRN's frequencies itself."""
-    made = scaling_of(definition.constants) in ("", "llama31")
-    return (Backend(""),) if made else ()
+    has_kernel = scaling_of(definition.constants) in ("", "llama31")
+    return (Backend(""),) if has_kernel else ()
 
 
 def flashinfer_ground_truth(

@@ -30,12 +30,12 @@ def positions(
     `heads` are the query and key heads of one GPU to choose from, `rows` the positions
     of the cache.
     """
-    made = rope_structure(captured.axes["M"], rng, heads, rows)
+    structure = rope_structure(captured.axes["M"], rng, heads, rows)
     if not isinstance(captured, Step):
-        return made
+        return structure
     # the end of a context that is as long as the model's positions
     last = [*range(rows - captured.axes["M"], rows)]
-    return Structure(made.axes, {"positions": last})
+    return Structure(structure.axes, {"positions": last})
 
 
 def long_context(spec: Spec) -> Iterator[Step]:
@@ -59,8 +59,8 @@ def three_positions(
 
     Texts have the same one thrice, and images of some rows one in time.
     """
-    made = rope_structure(captured.axes["M"], rng, heads, rows)
-    time = [int(position) for position in made.tensors["positions"]]
+    structure = rope_structure(captured.axes["M"], rng, heads, rows)
+    time = [int(position) for position in structure.tensors["positions"]]
     wide = rng.randrange(4, 33)
     images = [rng.random() < 0.5 for _ in time[::LONGEST_CHUNK]]
     down, across = list(time), list(time)
@@ -70,7 +70,7 @@ def three_positions(
             time[i] = position - min(place, position)
             down[i], across[i] = time[i] + place // wide, time[i] + place % wide
     flat = [min(position, rows - 1) for position in (*time, *down, *across)]
-    return Structure(made.axes, {"positions": flat})
+    return Structure(structure.axes, {"positions": flat})
 
 
 def three_positions_fit(spec: Spec, captured: CapturedWorkload) -> bool:
@@ -82,8 +82,8 @@ def short_positions(
     spec: Spec, captured: CapturedWorkload, rng: random.Random
 ) -> Structure:
     """Return positions whose angles kernels resolve in float32."""
-    made = rope_structure(captured.axes["M"], rng, ((1, 1),), SHORT)
-    return Structure(made.axes, {"pos_ids": made.tensors["positions"]})
+    structure = rope_structure(captured.axes["M"], rng, ((1, 1),), SHORT)
+    return Structure(structure.axes, {"pos_ids": structure.tensors["positions"]})
 
 
 def rope_structure(

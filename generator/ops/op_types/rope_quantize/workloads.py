@@ -20,9 +20,9 @@ SCALES = {"quant_scale_q": 12.5, "quant_scale_kv": 20.0}
 
 def rows(spec: Spec, captured: CapturedWorkload, rng: random.Random) -> Structure:
     """Return the positions of a batch of tokens; the captured axis is a gemm's M."""
-    made = rope_structure(captured.axes["M"], rng, ((1, 1),), POSITIONS)
-    tensors = {"pos_ids": made.tensors["positions"]}
-    return replace(made, tensors=tensors, scalars=SCALES)
+    structure = rope_structure(captured.axes["M"], rng, ((1, 1),), POSITIONS)
+    tensors = {"pos_ids": structure.tensors["positions"]}
+    return replace(structure, tensors=tensors, scalars=SCALES)
 
 
 def rows_fit(spec: Spec, captured: CapturedWorkload) -> bool:
@@ -34,12 +34,12 @@ def appended_rows(
     spec: Spec, captured: CapturedWorkload, rng: random.Random
 ) -> Structure:
     """Return the last tokens of sequences, each at the position that it turns by."""
-    made = appended(spec, captured, rng)
-    tensors = {**made.tensors, "pos_ids": made.tensors["positions"]}
+    structure = appended(spec, captured, rng)
+    tensors = {**structure.tensors, "pos_ids": structure.tensors["positions"]}
     axes = {
-        **made.axes,
-        "num_tokens": made.axes["nnz_kv"],
-        "max_seq_len": max(POSITIONS, max(made.tensors["positions"]) + 1),
+        **structure.axes,
+        "num_tokens": structure.axes["nnz_kv"],
+        "max_seq_len": max(POSITIONS, max(structure.tensors["positions"]) + 1),
     }
     return Structure({name: int(size) for name, size in axes.items()}, tensors, SCALES)
 

@@ -45,7 +45,7 @@ def _filters(
     make one law look like two. All of `steps` and, where k keeps 8, of `zeros` have
     sums that p can meet exactly.
     """
-    made = []
+    cases = []
     for place in range(len(rows)):
         own = draw.child(str(place))
         name = ("steps", "zeros", "zipf")[place % 3]
@@ -64,5 +64,5 @@ def _filters(
         if softmax:
             # either side of a sum that only rounding tells from p is right
             p += 1 / 8192
-        made.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
-    return tuple(made)
+        cases.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
+    return tuple(cases)

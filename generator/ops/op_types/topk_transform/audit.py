@@ -13,10 +13,10 @@ def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Var
     """Return rows of other lengths, about k or below."""
     k, count = definition.axes["k"], draw.integers(1, 5, 1)[0]
     lengths = draw.child("lengths").integers(0, 2 * k, count)
-    made = score_case(
+    varied_case = score_case(
         definition, case.name, case.size, tuple(lengths), case.params["kind"]
     )
-    return dict(made.axes), dict(made.params)
+    return dict(varied_case.axes), dict(varied_case.params)
 
 
 def tiny(axes: Axes) -> Axes:
