@@ -80,7 +80,7 @@ def _needed(source: str) -> str:
         if name in by_name:
             nodes = ast.walk(by_name[name])
             waiting += [n.id for n in nodes if isinstance(n, ast.Name)]
-    kept = []
+    parts = []
     for node in parse_module(source).body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         is_list = isinstance(node, ast.Assign) and "__all__" in ast.dump(
@@ -89,8 +89,8 @@ def _needed(source: str) -> str:
         unread = isinstance(node, ast.FunctionDef) and node.name not in read
         if not (is_text or is_list or unread):
             first = min([node.lineno, *(d.lineno for d in decorators(node))])
-            kept.append("\n".join(lines[first - 1 : node.end_lineno]))
-    text = renamed("\n\n".join(kept) + "\n", functions[-1].name, "init").strip("\n")
+            parts.append("\n".join(lines[first - 1 : node.end_lineno]))
+    text = renamed("\n\n".join(parts) + "\n", functions[-1].name, "init").strip("\n")
     missing = undefined_names(text)
     if missing and not set(missing) <= set(typing.__all__):
         raise ImportRefused(

@@ -92,14 +92,14 @@ class _Conversion(DumpInterface):
 
     def _tags(self) -> list[str]:
         tags = [t for t in self.dump.get("tags", ()) if isinstance(t, str)]
-        kept = [t for t in tags if t not in ("fi_api:", "status:verified")]
-        kept += [f"fi_api:{api}" for api in self.sketch.get("apis", ())]
+        chosen = [t for t in tags if t not in ("fi_api:", "status:verified")]
+        chosen += [f"fi_api:{api}" for api in self.sketch.get("apis", ())]
         if "status:verified" in tags:
             self.changes.add(
                 "status:verified became status:unverified: no run shows it"
             )
-            kept.append("status:unverified")
-        return list(dict.fromkeys(kept))
+            chosen.append("status:unverified")
+        return list(dict.fromkeys(chosen))
 
     # ---- inputs
 
@@ -274,24 +274,24 @@ class _Conversion(DumpInterface):
 
     def _constraints(self) -> list[str]:
         known = {*self.axes, *self.inputs}
-        kept = []
+        constraints = []
         for constraint in self.dump.get("constraints", ()):
             unknown = sorted(set(_names(constraint)) - known)
             if unknown or not _parses(constraint):
                 self.changes.add(f"left out the constraint {constraint!r}")
             else:
-                kept.append(constraint)
+                constraints.append(constraint)
         for axis, declared in self.axes.items():
             stated = self.sketch.get("stated", {}).get(axis)
             if axis not in self.dump["axes"]:
-                kept += self._derived(axis)
+                constraints += self._derived(axis)
             elif (
                 stated
                 and declared["type"] == "var"
                 and known.issuperset(names_in(stated))
             ):
-                kept.append(f"{axis} == {stated}")
-        return kept
+                constraints.append(f"{axis} == {stated}")
+        return constraints
 
     def _derived(self, axis: str) -> Iterator[str]:
         """Yield what the name of an undeclared axis says, where its size agrees."""

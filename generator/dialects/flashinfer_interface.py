@@ -295,10 +295,10 @@ class DumpInterface:
 
     def _find_outputs(self) -> None:
         returned = self.init.get("returned") or self.sketch.get("returned") or []
-        kept = dict(self.dump["outputs"])
-        for place, (name, spec) in enumerate(kept.items()):
+        outputs = dict(self.dump["outputs"])
+        for place, (name, spec) in enumerate(outputs.items()):
             facts = self.sketch.get("outputs", {}).get(name, {})
-            shown = returned[place] if len(returned) == len(kept) else None
+            shown = returned[place] if len(returned) == len(outputs) else None
             new = name
             if name in self.split:
                 for part in self.split[name]:

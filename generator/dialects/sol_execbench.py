@@ -65,29 +65,29 @@ def _problem(source: str, folder: Path, changes: Changes) -> Import:
     for field in ("name", "axes", "inputs", "outputs", "reference"):
         if not problem.get(field):
             raise ImportRefused(f"its definition has no {field}")
-    kept: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     name = re.sub(r"\W+", "_", str(problem["name"]), flags=re.ASCII)
     if not _NAME.match(name):
         name = f"sol_{name}"
     if name != problem["name"]:
-        kept["name"] = problem["name"]
+        fields["name"] = problem["name"]
         changes.add(f"name {problem['name']} written {name}")
     op_type = problem.get("op_type")
     if not isinstance(op_type, str) or not _NAME.fullmatch(op_type):
         changes.add(f"op_type {op_type!r} became sol_execbench")
-        kept["op_type"] = op_type
+        fields["op_type"] = op_type
         op_type = "sol_execbench"
-    axes, constraints = _axes(problem["axes"], kept, changes)
-    inputs = _tensors(problem["inputs"], axes, kept, changes)
-    outputs = _tensors(problem["outputs"], axes, kept, changes)
+    axes, constraints = _axes(problem["axes"], fields, changes)
+    inputs = _tensors(problem["inputs"], axes, fields, changes)
+    outputs = _tensors(problem["outputs"], axes, fields, changes)
     for field in ("hf_id", "custom_inputs_entrypoint"):
         if problem.get(field):
-            kept[field] = problem[field]
+            fields[field] = problem[field]
             changes.add(f"kept {field} in a comment of the reference")
     reference = _reference(str(problem["reference"]), list(inputs), changes)
-    workloads = list(_workloads(folder, name, kept, changes))
-    if kept:
-        reference = f"{reference.rstrip()}\n\n{_KEPT}{json.dumps(kept)}\n"
+    workloads = list(_workloads(folder, name, fields, changes))
+    if fields:
+        reference = f"{reference.rstrip()}\n\n{_KEPT}{json.dumps(fields)}\n"
     value: dict[str, Any] = {"name": name, "op_type": op_type}
     if problem.get("description"):
         value["description"] = problem["description"]

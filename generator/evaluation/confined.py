@@ -78,7 +78,7 @@ class Confinement:
             return
         if self._channel is None:
             self._start()
-        (keeps, kept), (asks, asked) = pair(), pair()
+        (keeps, keeper_end), (asks, asked) = pair(), pair()
         how = {
             "bytes": self._limits.disk_bytes,
             "entries": _ENTRIES,
@@ -87,8 +87,8 @@ class Confinement:
         self._begun = Keeper(keeps, self._why_lost), asks
         assert self._channel is not None
         # where the last solution ended the sandbox after its verdict, `open` will see it
-        with kept, asked, suppress(OSError):
-            send(self._channel, how, [kept.fileno(), asked.fileno()])
+        with keeper_end, asked, suppress(OSError):
+            send(self._channel, how, [keeper_end.fileno(), asked.fileno()])
 
     def open(self) -> Session:
         """Return a session in which nothing is built yet.

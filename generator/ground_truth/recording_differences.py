@@ -256,8 +256,8 @@ def _differences(
             continue
         for output in of_first[case]:
             entries = of_first[case][output], of_second[case].get(output)
-            kept = [_without_oracle(entry) for entry in entries]
-            if kept[0] != kept[1]:
+            bare = [_without_oracle(entry) for entry in entries]
+            if bare[0] != bare[1]:
                 yield f"{definition}, {case}, {output!r}: other elements are stored"
                 continue
             values = _values(first, a, case, output), _values(second, b, case, output)

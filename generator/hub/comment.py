@@ -35,12 +35,12 @@ def publish(
     was lost is there, and is not posted twice.
     """
     for attempt in count(1):
-        kept = _newest(client, number, author)
-        if kept is not None and kept.content.split() == text.split():
+        earlier = _newest(client, number, author)
+        if earlier is not None and earlier.content.split() == text.split():
             return "post" if attempt > 1 else "nothing"
-        if kept is not None:
+        if earlier is not None:
             if not dry:
-                client.edit(number, kept.id, text)
+                client.edit(number, earlier.id, text)
             return "update"
         if dry:
             return "post"

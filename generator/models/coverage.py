@@ -231,14 +231,16 @@ def coverage_report(
     ]
     columns = ("module", "definition", "state", "by, or why not")
     status = Status.PASSED if there == len(each) else Status.FAILED
-    kept = f"tp {deployment.tp}, ep {deployment.ep}, pages of {deployment.page_size}"
+    deployed = (
+        f"tp {deployment.tp}, ep {deployment.ep}, pages of {deployment.page_size}"
+    )
     return Report(
         f"Definitions for {config.name}",
         "trace-dataset model",
         lambda: Conclusion(status, summary),
         _payload(config, deployment, covered),
         [Section("", [Table(rows, columns, columns, marked="state")])],
-        about=f"{kept}, {deployment.kv_dtype} cache",
+        about=f"{deployed}, {deployment.kv_dtype} cache",
     )
 
 

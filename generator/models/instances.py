@@ -36,7 +36,7 @@ def instance(config: Config, deployment: Deployment, need: Need) -> Spec | None:
     except (NoVariant, KeyError):
         # KeyError: a name of another kind, without a size or a constant of the family's
         return None
-    kept = [tag for tag in spec.tags if not tag.startswith(("status:", "tp:", "ep:"))]
+    others = [tag for tag in spec.tags if not tag.startswith(("status:", "tp:", "ep:"))]
     parallel = [f"tp:{deployment.tp}"] * (deployment.tp > 1)
     parallel += [f"ep:{deployment.ep}"] * (deployment.ep > 1)
-    return replace(spec, reference=text, tags=(*kept, *parallel, UNVERIFIED))
+    return replace(spec, reference=text, tags=(*others, *parallel, UNVERIFIED))

@@ -161,8 +161,8 @@ def _proven_bench(
 ) -> MutantRunner:
     subject = subject_of(definition, axes, tolerance, dataset)
     # recordings have the declared axes
-    kept = None if axes else recordings
-    runner = MutantRunner.of(subject, kept, dataset, limits=limits)
+    replayed = None if axes else recordings
+    runner = MutantRunner.of(subject, replayed, dataset, limits=limits)
     runner.prove(run)
     return runner
 

@@ -55,13 +55,13 @@ def _remembering(
         plain = all(isinstance(g, (bool, int)) for g in (*rest, *named.values()))
         if not plain or not isinstance(tensor, torch.Tensor) or tensor.is_inference():
             return original(tensor, *rest, **named)
-        for kept in known:
+        for earlier in known:
             if (
-                kept.tensor is tensor
-                and (kept.name, kept.given) == (name, given)
-                and kept.versions == _versions(tensor, kept.result)
+                earlier.tensor is tensor
+                and (earlier.name, earlier.given) == (name, given)
+                and earlier.versions == _versions(tensor, earlier.result)
             ):
-                return kept.result
+                return earlier.result
         result = original(tensor, *rest, **named)
         known.append(_Sorted(name, given, tensor, result, _versions(tensor, result)))
         return result

@@ -120,13 +120,13 @@ def _stale(run: Run) -> Run:
     The first call is correct. Later ones return the old values in the new shape, as a
     reused buffer would hold them.
     """
-    kept: list[Outputs] = []
+    last: list[Outputs] = []
 
     @wraps(run)
     def wrong(*given: Any) -> Any:
         returned = run(*given)
-        before = kept[0] if kept else None
-        kept[:] = [as_tuple(returned)]
+        before = last[0] if last else None
+        last[:] = [as_tuple(returned)]
         if before is None:
             return returned
         return changed(

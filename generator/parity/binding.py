@@ -92,8 +92,8 @@ class Binder:
         """
         self.root = root
         # without quantisation: transformers' own weights are not quantised either
-        kept = {k: v for k, v in config.figures.items() if k != "quantization_config"}
-        self.config = config = replace(config, figures=kept)
+        plain = {k: v for k, v in config.figures.items() if k != "quantization_config"}
+        self.config = config = replace(config, figures=plain)
         self.files = {file.name: file for file in discovered.files}
         self.figures = figures
         sizes = ("hidden_size", "num_attention_heads")

@@ -324,7 +324,7 @@ def with_results(review: Review, executed: Executed) -> Review:
     if not executed.passed and not reasons:
         message = "the run compared nothing"
         reasons.append(Reason(Decision.CHANGES, Weight.FALSE_CLAIM, RUN, message))
-    kept = list(review.grounds)
+    open_grounds = list(review.grounds)
     if not reasons:
         agreed = {*executed.compared}
         met = {
@@ -335,8 +335,8 @@ def with_results(review: Review, executed: Executed) -> Review:
             and agreed.issuperset(answer.others or (answer.definition,))
             and (reason := answer.reason) is not None
         }
-        kept = [reason for reason in kept if reason not in met]
-    grounds = by_weight([*kept, *reasons])
+        open_grounds = [reason for reason in open_grounds if reason not in met]
+    grounds = by_weight([*open_grounds, *reasons])
     return replace(review, grounds=grounds, executed=executed)
 
 

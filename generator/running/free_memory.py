@@ -30,8 +30,10 @@ def available_bytes(device: torch.device) -> int | None:
     """Return the free bytes of a device, None where the system does not say."""
     if device.type == "cuda":
         # what torch keeps of memory that was freed can be had again
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(torch.cuda.mem_get_info(device)[0]) + kept
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
+        return int(torch.cuda.mem_get_info(device)[0]) + cached
     known = [free for free in (_system_bytes(), _container_bytes()) if free is not None]
     return min(known, default=None)
 

@@ -134,10 +134,10 @@ class KernelRecorder:
         if self._old is not None:
             known = {c.name: c for c in self.subject.op.cases(self.subject.definition)}
             values = {name: case_value(case) for name, case in known.items()}
-            kept = _of_same_inputs(self._old, {**values, **cases}, self.labels)
-            cases = {**kept[0], **cases}
-            recordings = {**kept[1], **recordings}
-            tensors = {**kept[2], **tensors}
+            same = _of_same_inputs(self._old, {**values, **cases}, self.labels)
+            cases = {**same[0], **cases}
+            recordings = {**same[1], **recordings}
+            tensors = {**same[2], **tensors}
         body = {
             "definition": self.subject.name,
             "op_type": self.subject.op_type,

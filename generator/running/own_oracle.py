@@ -173,9 +173,9 @@ class _Nothing(ContextDecorator):
 @contextmanager
 def _recorded() -> Iterator[None]:
     """Let a text that asks for no gradients have some."""
-    kept = torch.no_grad, torch.inference_mode
+    originals = torch.no_grad, torch.inference_mode
     torch.no_grad = torch.inference_mode = _Nothing  # type: ignore[assignment, misc]
     try:
         yield
     finally:
-        torch.no_grad, torch.inference_mode = kept  # type: ignore[misc]
+        torch.no_grad, torch.inference_mode = originals  # type: ignore[misc]

@@ -223,10 +223,10 @@ def _keep(
     chosen: Callable[[pytest.Item], bool],
 ) -> None:
     """Deselect the tests that are not chosen."""
-    kept = [item for item in items if chosen(item)]
+    selected = [item for item in items if chosen(item)]
     left_out = [item for item in items if not chosen(item)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    items[:] = selected
 
 
 def _name_of(item: pytest.Item) -> str | None:

@@ -97,7 +97,7 @@ def load() -> str:
 def _import_without_cuda(torch: ModuleType) -> None:
     """Import what decides on kernels while torch says that it has no CUDA."""
     version: Any = torch.version
-    kept, version.cuda = version.cuda, None
+    cuda, version.cuda = version.cuda, None
     try:
         is_cuda = importlib.import_module("sglang.srt.utils").is_cuda
         is_cuda()  # remembers its first answer
@@ -107,7 +107,7 @@ def _import_without_cuda(torch: ModuleType) -> None:
         rotary: Any = importlib.import_module(_ROTARY)
         rotary._is_cpu = True
     finally:
-        version.cuda = kept
+        version.cuda = cuda
 
 
 class StandInFinder:

@@ -205,13 +205,13 @@ def flashinfer_ground_truth(
     return output, state
 
 
-def _one_a_head(tensor: torch.Tensor, kept: int) -> torch.Tensor:
+def _one_a_head(tensor: torch.Tensor, axes_left: int) -> torch.Tensor:
     """Return a view with stride 0 along all but the first `kept` axes.
 
     The kernel requires it; the values along these axes must be equal.
     """
-    first = tensor.flatten(kept)[..., 0].contiguous()
-    view = first.view(first.shape + (1,) * (tensor.dim() - kept)).expand_as(tensor)
+    first = tensor.flatten(axes_left)[..., 0].contiguous()
+    view = first.view(first.shape + (1,) * (tensor.dim() - axes_left)).expand_as(tensor)
     assert torch.equal(view, tensor), "the kernel reads one value a head"
     return view
 

@@ -22,7 +22,7 @@ NAMES = {
     "given": 68,
     "told": 0,
     "said": 6,
-    "kept": 56,
+    "kept": 24,
     "own": 71,
 }
 

@@ -253,25 +253,25 @@ class TimingSession:
         filled = tuple(calls.input(number) for number in calls.filled)
         return CandidateCall(inputs, tuple(outputs), filled)
 
-    def _look(self, others: Sequence[Sequence[Any]], kept: CandidateCall) -> None:
+    def _look(self, others: Sequence[Sequence[Any]], call: CandidateCall) -> None:
         """Keep the calls that are farthest from what rivals returned for the same values.
 
         The nearest rival counts, since one may be wrong or late. No verdict rests on
         that: it chooses calls to be judged.
         """
         if not others:
-            self._unseen.add(kept)
+            self._unseen.add(call)
             return
         far = min(
-            max(map(distance, kept.outputs, outputs), default=0.0) for outputs in others
+            max(map(distance, call.outputs, outputs), default=0.0) for outputs in others
         )
-        self._odd.append((far, kept))
+        self._odd.append((far, call))
         self._odd.sort(key=lambda one: -one[0])
         del self._odd[_ODD:]
 
     def _to_judge(self) -> list[CandidateCall]:
         every = [*self._drawn.kept, *self._unseen.kept, *(k for _, k in self._odd)]
-        return list({id(kept): kept for kept in every}.values())
+        return list({id(call): call for call in every}.values())
 
     def _stage(self) -> Mapping[str, Any]:
         inputs = self._fresh.next()

@@ -34,10 +34,10 @@ class Unrounded:
 
         A write to the tensor must be repeated on the view.
         """
-        kept = self._kept.get(_key(tensor))
-        if kept is None or tensor.numel() == 0:
+        exact = self._kept.get(_key(tensor))
+        if exact is None or tensor.numel() == 0:
             return None
-        view: torch.Tensor = kept[1].as_strided(
+        view: torch.Tensor = exact[1].as_strided(
             tensor.size(), tensor.stride(), tensor.storage_offset()
         )
         return view

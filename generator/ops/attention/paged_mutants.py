@@ -52,13 +52,13 @@ def _reversed(inputs: Inputs) -> dict[str, Any]:
 def _from_second_page(inputs: Inputs, page_size: int) -> dict[str, Any]:
     """Drop the first page of every sequence with at least two."""
     starts = inputs["kv_indptr"].tolist()
-    kept, counts = [], []
+    pages, counts = [], []
     for first, end in pairwise(starts):
         skipped = 1 if end - first > 1 else 0
-        kept.append(inputs["kv_indices"][first + skipped : end])
+        pages.append(inputs["kv_indices"][first + skipped : end])
         counts.append(end - first - skipped)
     ends = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
-    return {"kv_indptr": ends, "kv_indices": torch.cat(kept)}
+    return {"kv_indptr": ends, "kv_indices": torch.cat(pages)}
 
 
 def _shorter(inputs: Inputs, page_size: int, by: int) -> dict[str, Any]:

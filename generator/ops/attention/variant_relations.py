@@ -213,8 +213,8 @@ def _scales_doubled(subject: RelatedCalls) -> Iterator[Claim]:
 
 
 def _coarse(values: torch.Tensor) -> torch.Tensor:
-    kept = values.float()
-    return kept.where(kept.abs() >= 2.0**-5, 0.0).to(values.dtype)
+    wide = values.float()
+    return wide.where(wide.abs() >= 2.0**-5, 0.0).to(values.dtype)
 
 
 def _dequantised(subject: RelatedCalls) -> Iterator[Claim]:

@@ -33,8 +33,8 @@ def choose(lines: Sequence[CapturedWorkload], seed: str) -> list[CapturedWorkloa
         for pile in filter(None, piles):
             line = pile.pop()
             chosen[line.uuid] = line
-    kept = list(chosen)[:COUNT]
-    return [line for line in lines if line.uuid in kept]
+    uuids = list(chosen)[:COUNT]
+    return [line for line in lines if line.uuid in uuids]
 
 
 def keys(axes: Mapping[str, int]) -> int:

@@ -32,8 +32,8 @@ def workload_lines(spec: Spec) -> list[WorkloadLine]:
     """Return the definition's workloads."""
     captured = captured_lines(spec.captured_op_type or spec.op_type, spec.captured_from)
     if spec.kept_axes is not None:
-        kept = spec.kept_axes
-        captured = tuple(replace(c, axes=_pick(c.axes, kept)) for c in captured)
+        axes = spec.kept_axes
+        captured = tuple(replace(c, axes=_pick(c.axes, axes)) for c in captured)
     fitting = [line for line in captured if spec.fits(spec, line)]
     chosen = choose(_without_twins(fitting), spec.name)
     steps = [step for step in spec.traffic(spec) if spec.fits(spec, step)]

@@ -120,10 +120,10 @@ def _rounded_sum(inputs: Inputs) -> torch.Tensor:
     return rounded
 
 
-def _ranks(inputs: Inputs, kept: slice) -> dict[str, Any]:
+def _ranks(inputs: Inputs, ranks: slice) -> dict[str, Any]:
     """Return the partial sums with zeros but for some ranks."""
     parts = torch.zeros_like(inputs["hidden_states"])
-    parts[kept] = inputs["hidden_states"][kept]
+    parts[ranks] = inputs["hidden_states"][ranks]
     return {"hidden_states": parts}
 
 

@@ -325,12 +325,12 @@ def sglang_ground_truth(
     if backend == "triton-chunked":
         from sglang.kernels.ops.attention.fla.chunk import chunk_gated_delta_rule
 
-        ends, kept = occupied(inputs["cu_seqlens"])
+        ends, has_tokens = occupied(inputs["cu_seqlens"])
         output, *_ = chunk_gated_delta_rule(
             *given,
             scale=scale,
             initial_state=states,
-            initial_state_indices=rows[kept],
+            initial_state_indices=rows[has_tokens],
             cu_seqlens=ends,
             use_qk_l2norm_in_kernel=l2norm,
         )

@@ -71,9 +71,9 @@ def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
     total = torch.zeros_like(subject.whole[output], dtype=torch.float64)
     for part in (slice(0, cut), slice(cut, None)):
         # float8 has no arithmetic; the code of zero is zero
-        kept = torch.zeros_like(subject.inputs[name].view(torch.uint8))
-        kept[..., part] = subject.inputs[name].view(torch.uint8)[..., part]
-        shard = {**subject.inputs, name: kept.view(torch.float8_e4m3fn)}
+        part_only = torch.zeros_like(subject.inputs[name].view(torch.uint8))
+        part_only[..., part] = subject.inputs[name].view(torch.uint8)[..., part]
+        shard = {**subject.inputs, name: part_only.view(torch.float8_e4m3fn)}
         total += subject.run(shard)[output]
     yield Claim(output, total, subject.whole[output].double(), _ADDED)
 

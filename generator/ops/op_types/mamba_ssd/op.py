@@ -174,8 +174,8 @@ def oracle(
             skipped = wide["D"][head] * x
             output[start:end, head] = seen @ x + read + skipped
             left = torch.exp(total[-1] - total) * step
-            kept = torch.exp(total[-1]) * before
-            states[sequence, head] = kept + (left[:, None] * x).T @ b
+            decayed = torch.exp(total[-1]) * before
+            states[sequence, head] = decayed + (left[:, None] * x).T @ b
     return output, states
 
 

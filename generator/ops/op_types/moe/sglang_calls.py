@@ -103,15 +103,15 @@ def _replacements(config: Mapping[str, int]) -> dict[str, Any]:
 
 @contextmanager
 def _replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
-    kept = getattr(module, name, _ABSENT)
+    before = getattr(module, name, _ABSENT)
     setattr(module, name, value)
     try:
         yield
     finally:
-        if kept is _ABSENT:
+        if before is _ABSENT:
             delattr(module, name)
         else:
-            setattr(module, name, kept)
+            setattr(module, name, before)
 
 
 def align_blocks(

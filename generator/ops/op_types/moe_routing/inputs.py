@@ -63,13 +63,13 @@ def _logits(
     dtype = getattr(torch, definition.interface.input_specs["router_logits"].dtype)
     # a workload has neither
     std, mean = case.params.get("std", 2.0), case.params.get("mean", 0.0)
-    kept: list[torch.Tensor] = []
-    while sum(len(rows) for rows in kept) < tokens:
+    clear: list[torch.Tensor] = []
+    while sum(len(rows) for rows in clear) < tokens:
         shape = (2 * tokens + 8, experts)
-        values = stream.child(f"logits {len(kept)}").values(shape, std) + mean
+        values = stream.child(f"logits {len(clear)}").values(shape, std) + mean
         rows = values.to(dtype)
-        kept.append(rows[_is_clear(definition, rows, bias)])
-    return torch.cat(kept)[:tokens]
+        clear.append(rows[_is_clear(definition, rows, bias)])
+    return torch.cat(clear)[:tokens]
 
 
 def _is_clear(

@@ -64,8 +64,8 @@ def frequencies(
     theta, scaling = float(constants["rope_theta"]), scaling_of(constants)
     plain = [theta ** (-2.0 * i / head_size) for i in range(head_size // 2)]
     scale = float(constants.get("rope_scale", 1.0))
-    kept = [_kept(i, f, head_size, theta, scaling) for i, f in enumerate(plain)]
-    mixed = [k * f + (1.0 - k) * f / scale for k, f in zip(kept, plain, strict=True)]
+    shares = [_kept(i, f, head_size, theta, scaling) for i, f in enumerate(plain)]
+    mixed = [k * f + (1.0 - k) * f / scale for k, f in zip(shares, plain, strict=True)]
     factor = 1.0 + math.log(scale) / 10.0 if scaling == "yarn" else 1.0
     return factor, torch.tensor(mixed, dtype=torch.float64)
 
@@ -78,8 +78,8 @@ def _kept(
         return 1.0
     turns_of_all = OLD_CONTEXT[scaling] / (2.0 * math.pi)
     if scaling == "llama31":
-        kept = (turns_of_all * frequency - LOW_FREQ) / (HIGH_FREQ - LOW_FREQ)
-        return min(max(kept, 0.0), 1.0)
+        share = (turns_of_all * frequency - LOW_FREQ) / (HIGH_FREQ - LOW_FREQ)
+        return min(max(share, 0.0), 1.0)
     # between the pairs that turn 32 times, and once
     low, high = (
         head_size / 2.0 * math.log(turns_of_all / beta, theta)
