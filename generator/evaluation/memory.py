@@ -213,7 +213,8 @@ class _Watch:
         beside = driver - max(after["reserved"] - self._torch["now"], 0)
         peak = max(after["peak"] - after["ours"], 0)
         if beside >= _LEAST_BYTES:
-            peak += beside
+            # torch's peak may have come before or after: no less than the driver gave
+            peak = max(peak + beside, driver)
         return CallPeak(peak + outputs, driver)
 
 

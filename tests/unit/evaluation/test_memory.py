@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
+from generator.evaluation import memory
 from generator.evaluation.confined import Confinement
 from generator.evaluation.memory import MemoryOfCalls, Opens
 from generator.evaluation.report import evaluation_report
@@ -173,3 +176,16 @@ def test_figures_are_in_report_and_trace() -> None:
     assert '"peak_memory_bytes": 3145728' in lines[0]
     assert '"rivals": {"reference": 5242880}' in lines[0]
     assert "memory" not in lines[1]
+
+
+def test_memory_of_the_driver_that_was_freed_before_torchs_is_all_counted(monkeypatch):
+    before = {"ours": 0, "peak": 0, "reserved": 0, "now": 2 * MIB}
+    # 81 MiB of tensors in 86 that torch took, after 180 of the driver were freed
+    after = {"ours": 0, "peak": 81 * MIB, "reserved": 88 * MIB, "now": 2 * MIB}
+    answers = iter([before, after])
+    keeper = SimpleNamespace(peak=lambda: {"resident": 0, "peak": 0, "files": 0})
+    session = SimpleNamespace(keeper=keeper, ask=lambda message: next(answers))
+    monkeypatch.setattr(memory, "_lack", lambda: 10 * MIB)
+    watch = memory._Watch(session, torch.device("cuda"), 0)
+    peak = watch.end(190 * MIB, outputs=3 * MIB)
+    assert (peak.bytes, peak.driver) == (183 * MIB, 180 * MIB)
