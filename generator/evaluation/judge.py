@@ -253,11 +253,8 @@ class Judge:
             if self.failures is not None and self.failures.takes(name):
                 specs = one.subject.interface.output_specs
                 axes = {n: s.shape for n, s in specs.items()}
-                # one cause is found once: a search in 10^7 elements takes seconds
-                first = not self.failures.cases
                 descriptions = [
-                    described(n, axes.get(n), *of, thorough=first)
-                    for n, of in wrong.items()
+                    described(n, axes.get(n), *of) for n, of in wrong.items()
                 ]
                 expected = map(_on_cpu, one.expected)
                 values = dict(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +12,6 @@ import torch
 from kernel_judge.comparison.compare import PROPORTIONAL, Comparison
 
 _SHOWN = 8
-_SEARCHED = 2**20
-"""Elements of an output in which a search for a cause takes about 0.15 s of one core."""
 _FEWEST = 8
 """Elements of a line that show a common factor, where fewer could by chance."""
 _LEFT = 1e-4
@@ -23,6 +21,10 @@ _MOVED = 0.01
 _UNRELATED = 0.05
 """A cosine, or a difference of sizes, that is taken for none."""
 _LOGARITHM = 1e-3
+_BLOCK = 1 << 17
+"""Elements that are held to their bounds at once: what comes in between stays in a cache."""
+_MOST = 1 << 18
+"""Elements that a cause is looked for in, of a larger output indices of its longest axis."""
 
 
 def described(
@@ -31,15 +33,12 @@ def described(
     actual: Any,
     expected: Any,
     comparison: Comparison,
-    *,
-    thorough: bool = True,
 ) -> dict[str, Any]:
     """Return what is known of one output; `axes` are the names of its axes.
 
     `worst` has indices with both values, `wrong_by_axis` for each axis at how many of
     its indices any element is wrong and the first of these, `likely` a cause where one is
-    recognised. If not `thorough`, the values of an output of more than 2^20 elements are
-    not searched for a factor, a term or an order.
+    recognised. Of a large output the cause is that of a part, whose size is `likely_of`.
     """
     about: dict[str, Any] = {"output": output, **_kind(actual)}
     about["findings"] = list(comparison.findings)
@@ -53,8 +52,9 @@ def described(
     if wrong is not None:
         about["wrong"] = int(wrong.sum())
         about["wrong_by_axis"] = _by_axis(wrong, axes)
-        searched = thorough or wrong.numel() <= _SEARCHED
-        about["likely"] = _likely(actual, expected, wrong, comparison, axes, searched)
+        about["likely"] = _likely(actual, expected, wrong, comparison, axes)
+        if wrong.numel() > _MOST:
+            about["likely_of"] = _part(wrong)(wrong).numel()
     return about
 
 
@@ -69,9 +69,34 @@ def _wrong(actual: Any, expected: Any, comparison: Comparison) -> torch.Tensor |
     both = isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)
     if not both or actual.shape != expected.shape or comparison.tolerance is None:
         return None
-    a, e = actual.detach().cpu().double(), expected.detach().cpu().double()
-    right: torch.Tensor = (a == e) | ((a - e).abs() <= comparison.tolerance.allowed(e))
-    return ~right
+    values = actual.detach().cpu(), expected.detach().cpu()
+    wrong = torch.empty(actual.shape, dtype=torch.bool)
+    blocks: Iterable[Sequence[torch.Tensor]] = [(wrong, *values)]
+    if wrong.numel() > _BLOCK and wrong.ndim > 1:
+        # a bound may be that of a row
+        length = wrong.shape[-1]
+        rows = (v.reshape(-1, length) for v in (wrong, *values))
+        blocks = zip(*(v.split(-(-_BLOCK // length)) for v in rows), strict=True)
+    for to, one, other in blocks:
+        a, e = one.double(), other.double()
+        to.copy_((a != e) & ~((a - e).abs() <= comparison.tolerance.allowed(e)))
+    return wrong
+
+
+def _part(wrong: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return what takes the part of a tensor that a cause is looked for in.
+
+    Of a large one that is the whole of indices of its longest axis, evenly from those at
+    which elements are wrong.
+    """
+    if wrong.numel() <= _MOST:
+        return lambda tensor: tensor
+    axis = max(range(wrong.ndim), key=lambda n: wrong.shape[n])
+    others = [n for n in range(wrong.ndim) if n != axis]
+    places = (wrong.any(dim=others) if others else wrong).nonzero().flatten()
+    count = max(_MOST * wrong.shape[axis] // wrong.numel(), 1)
+    some = places[:: -(-len(places) // count) or 1]
+    return lambda tensor: tensor.index_select(axis, some)
 
 
 def _by_axis(wrong: torch.Tensor, axes: Sequence[str] | None) -> dict[str, Any]:
@@ -91,24 +116,25 @@ def _likely(
     wrong: torch.Tensor,
     comparison: Comparison,
     axes: Sequence[str] | None,
-    searched: bool,
 ) -> str:
     """Return a cause that is recognised by where and how an output is wrong."""
-    a, e = actual.detach().cpu().double(), expected.detach().cpu().double()
     if not bool(wrong.any()):
         return ""
+    placed, part = _placed(wrong, axes), _part(wrong)
+    is_part = wrong.numel() > _MOST
+    a, e = (part(v.detach().cpu()).double() for v in (actual, expected))
+    wrong = part(wrong)
     if bool(a[wrong].isnan().all()):
         return "NaN: elements that were never written, 0 / 0, or a sum over no element"
     if bool((a[wrong].isinf() & e[wrong].isfinite()).all()):
         return "an intermediate is beyond its dtype's largest number"
     if bool((a[wrong] == 0).all()):
-        return (
-            _placed(wrong, axes) or "zeros: elements are skipped, or nothing is added"
-        )
-    by_lines = _by_lines(a, e, axes) if searched else ""
+        return placed or "zeros: elements are skipped, or nothing is added"
+    # in a part that has what is wrong alone, it is wrong throughout
+    by_lines = "" if placed and is_part else _by_lines(a, e, axes)
     # of few indices the place says more
-    if (where := _placed(wrong, axes)) and not by_lines:
-        return where
+    if placed and not by_lines:
+        return placed
     metrics = comparison.metrics
     if metrics is None:
         return ""
@@ -120,7 +146,7 @@ def _likely(
         return "one factor throughout: a scale is missing or applied twice"
     if metrics.max_rel < 2.0**-6 and metrics.nmse < 1e-4:
         return "an intermediate is rounded to a narrower dtype than the reference's"
-    return by_lines or (_as_a_whole(a, e) if searched else "")
+    return by_lines or _as_a_whole(a, e)
 
 
 def _by_lines(a: torch.Tensor, e: torch.Tensor, axes: Sequence[str] | None) -> str:
