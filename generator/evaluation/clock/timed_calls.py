@@ -34,6 +34,7 @@ from generator.evaluation.clock.shared_memory import (
     reset_persisting_l2,
 )
 
+Copies = list[tuple[torch.Tensor, torch.Tensor]]
 _cuda: Any = torch.cuda
 _PATTERN = 0xA5
 # in which launches go ahead; with the writing behind it, it ends before a time slice does
@@ -161,6 +162,7 @@ class TimedCalls:
         page.open(number, seed + 1)
         page.wait_ready(number, until, link.is_there)
         clock, delayed, said, answered, written = time.perf_counter, 0.0, None, 0.0, 0.0
+        copies: Copies = []
         if self._cuda:
             torch.cuda.synchronize()
             reset_persisting_l2()
@@ -178,6 +180,8 @@ class TimedCalls:
             while not self._written.query():
                 if not answered and page.is_answered(number):
                     answered, said = clock(), page.text()
+                    # while the device is held: what this takes later delays the copy
+                    copies = self._copies(link, said)
             written = clock()
         else:
             self._write()
@@ -186,7 +190,7 @@ class TimedCalls:
         if not answered:
             page.wait_answered(number, until, link.is_there)
             answered, said = clock(), page.text()
-        copies = self._copies(link, said)
+            copies = self._copies(link, said)
         while self._cuda and clock() - written < _TURNS_SECONDS:
             pass
         _copy(copies)
@@ -233,11 +237,9 @@ class TimedCalls:
         target = self.memory.bytes[:size].view(torch.int64)
         torch.bitwise_xor(self.staged.view(torch.int64), 0, out=target)
 
-    def _copies(
-        self, link: CalleeLink, said: Any
-    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def _copies(self, link: CalleeLink, said: Any) -> Copies:
         """Return what is to be copied where: outputs in their places, and in the arena."""
-        copies = []
+        copies: Copies = []
         target = self.taken.view(torch.int64)
         end = self._begin + self.taken.numel()
         source = self.memory.bytes[self._begin : end].view(torch.int64)
@@ -262,7 +264,7 @@ class TimedCalls:
         return _tensor(self.taken, moved).clone()
 
 
-def _copy(copies: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
+def _copy(copies: Copies) -> None:
     for source, target in copies:
         torch.bitwise_xor(source, 0, out=target)
 
