@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -200,7 +201,8 @@ class _Bench:
         """Return the verdicts on a solution's cases; one of a build that failed.
 
         Those on conditions are put into `conditions`, the memory of a call into `memory`.
-        Whatever needs the GPU is done while it uses it; a build does not.
+        Whatever needs the GPU is done while it uses it; a build does not, and goes on while
+        second draws are made.
         """
         task = self._task
         # whatever else is in this task: the same on every number of tasks
@@ -222,10 +224,9 @@ class _Bench:
             )
         if task["case"]:
             asked = asked.of_case(task["case"])
-            if not asked.rounds and not asked.relations:
+            if not (asked.rounds or asked.relations):
                 why = f"none of its cases is named {one_line(task['case'], 80)!r}"
                 return [CaseVerdict("", INVALID, why)]
-        others = second_draws(asked) if task["timing"] else {}
         notes += notes_on(asked)
         by_reference = (
             one.source == REFERENCE for _, all in asked.rounds for one in all
@@ -236,15 +237,14 @@ class _Bench:
         interface = asked.subject.interface
         passes, secret = solution.passes_outputs, own.randrange(2**62)
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
+        with ThreadPoolExecutor(1) as beside:
+            built = beside.submit(self._opened, solution, count)
+            others = second_draws(asked) if task["timing"] else {}
         try:
-            session = self._confined.open()
+            session = built.result()
         except Refused as refused:
             return [CaseVerdict("build", refused.verdict, refused.reason)]
         with closing(session):
-            try:
-                session.build(solution, count)
-            except Refused as refused:
-                return [CaseVerdict("build", refused.verdict, refused.reason)]
             session.allow(task["budget"] or _budget(self._allowed, asked))
             with self._uses():
                 failures = self._failures(solution)
@@ -274,7 +274,6 @@ class _Bench:
         task, passes = self._task, solution.passes_outputs
         interface = asked.subject.interface
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
-
         reopened = partial(self._opened, solution, count)
         how = (session, asked, self._device, passes, secret, reopened, task["soak"])
         asking = Asking(*how)
@@ -296,7 +295,11 @@ class _Bench:
     def _opened(self, solution: Solution, arguments: int) -> Session:
         """Return a session in which a solution is built anew. Raises Refused."""
         session = self._confined.open()
-        session.build(solution, arguments)
+        try:
+            session.build(solution, arguments)
+        except BaseException:
+            session.close()
+            raise
         return session
 
     def _measured(
