@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_judge.definition import Definition
 from kernel_judge.elsewhere import Elsewhere, call_elsewhere
 from kernel_judge.obstacle import Kind, Obstacle, Unavailable
+from kernel_judge.skipping import skip
 
 if TYPE_CHECKING:
     from generator.running.sglang_process import Process
@@ -65,6 +66,8 @@ class SGLangWorker:
         kind, value = self._exchange("call", file, name, *question)
         if kind == "answer":
             return value
+        if kind == "skip":
+            skip(**value)
         if kind == "unavailable":
             raise Unavailable(value["message"])
         if value["context"]:

@@ -28,6 +28,7 @@ from generator.running.sglang_light import load
 from generator.running.sglang_wire import Message, pack, receive, send
 from kernel_judge.inputs.trial import seed
 from kernel_judge.obstacle import Unavailable
+from kernel_judge.skipping import Skip
 
 _FRAMES = 8
 _cuda: Any = torch.cuda
@@ -120,6 +121,8 @@ def _reply(connection: Connection) -> tuple[Message, bool]:
         return _failure(error)
     try:
         return pack(("answer", _answer(*request))), True
+    except Skip as ended:
+        return pack(("skip", vars(ended.obstacle))), True
     except BaseException as error:  # noqa: BLE001
         return _failure(error)
 

@@ -181,7 +181,8 @@ def test_a_deleted_definition_that_workloads_still_use(root: Path) -> None:
 
 
 def test_workloads_alone(root: Path) -> None:
-    two = {**WORKLOAD["workload"], "uuid": "two", "axes": {"M": 70}}
+    one: dict[str, Any] = WORKLOAD["workload"]
+    two = {**one, "uuid": "two", "axes": {"M": 70}}
     lines = [WORKLOAD, {**WORKLOAD, "workload": two}]
     write(root, LINES, "".join(json.dumps(line) + "\n" for line in lines))
     found = reviewed(root)

@@ -47,7 +47,8 @@ MODULES = {
 ADAPTERS = """
 import os, signal, sys, time
 import torch
-from kernel_judge.obstacle import Unavailable
+from kernel_judge.obstacle import Kind, Unavailable
+from kernel_judge.skipping import skip
 
 def doubled(definition, inputs, backend):
     from sglang.srt.layers.layernorm import scale
@@ -78,6 +79,9 @@ def interrupted(definition, inputs, backend):
 
 def not_here(definition, inputs, backend):
     raise Unavailable("this version has no such layer")
+
+def skips(definition, inputs, backend):
+    skip(Kind.NO_KERNEL, "not with so few keys")
 
 def unpicklable(definition, inputs, backend):
     return lambda: 1

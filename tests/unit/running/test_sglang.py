@@ -22,6 +22,8 @@ from generator.running.sglang_light import (
     is_installed,
 )
 from kernel_judge.inputs.trial import PROVIDER_SEED, same_bits
+from kernel_judge.obstacle import Kind
+from kernel_judge.skipping import Skip
 from tests.builders import ROOT
 from tests.unit.running.sglang_fake import (
     X,
@@ -157,6 +159,12 @@ def test_an_adapter_may_say_that_it_can_not(provider, adapters):
     with pytest.raises(sglang.Unavailable, match="this version has no such layer"):
         ask(adapters.not_here)
     assert sglang.absence() is None
+
+
+def test_an_adapter_may_skip_a_case(provider, adapters):
+    with pytest.raises(Skip, match="not with so few keys") as caught:
+        ask(adapters.skips)
+    assert caught.value.obstacle.kind is Kind.NO_KERNEL
 
 
 @pytest.mark.parametrize(
