@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -40,6 +41,8 @@ from kernel_judge.subject import Subject
 _WATCHED = "generator.evaluation.sanitizing.kernel"
 # a stack in a message of torch.compile has it, and a record is published
 _PLACE = f"{Path(generator.__file__).resolve().parents[1]}{os.sep}"
+# the folders above a library's own, and above what it compiled
+_PLACES = re.compile(r"/(?:[\w.+-]+/)+(?=(?:flashinfer|sglang|torch|triton)/)")
 # what an adapter raises, as the kernel's process says it
 _NOT_TAKEN = f"{Skip.__name__}: "
 
@@ -105,7 +108,7 @@ def _conditions(asking: Asking, names: list[str]) -> dict[str, Any]:
     try:
         with closing(_Sessions(asking)):
             asking.asked = _taken(_checked(asking), asking)
-            conditions = {name: _without_place(ask(asking, name)) for name in names}
+            conditions = {name: without_places(ask(asking, name)) for name in names}
             return {
                 "conditions": {name: one.as_dict() for name, one in conditions.items()}
             }
@@ -144,9 +147,10 @@ def _taken(asked: EvaluationRounds, asking: Asking) -> EvaluationRounds:
     return replace(asked, rounds=taken)
 
 
-def _without_place(condition: Condition) -> Condition:
-    """Return a condition whose reason does not say where this software is installed."""
-    return replace(condition, reason=condition.reason.replace(_PLACE, ""))
+def without_places(condition: Condition) -> Condition:
+    """Return a condition whose reason does not say where software is installed."""
+    reason = _PLACES.sub("", condition.reason.replace(_PLACE, ""))
+    return replace(condition, reason=reason)
 
 
 def _all(names: list[str], why: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from html import unescape
 from pathlib import Path
@@ -24,10 +25,12 @@ from generator.evaluation.certification.result import (
     read_lines,
     record,
 )
+from generator.evaluation.certification.task import without_places
+from generator.evaluation.conditions.condition import Condition
 from generator.problems import Failure
 from generator.reports import printed
 from generator.rules.basis import basis_in
-from tests.builders import resized_json, write_dataset
+from tests.builders import ROOT, resized_json, write_dataset
 
 GEMM = "gemm_n128_k128"
 
@@ -143,3 +146,13 @@ def test_page_has_a_summary_a_line_a_kernel_and_reasons(root):
     assert "| batch | 0 | 2 | 0 | 0 |" in page
     assert unescape(page).count(GEMM) == 2
     assert "graph | why" in unescape(page)
+
+
+def test_a_reason_names_no_folder_of_a_machine() -> None:
+    raised = (
+        "at /x/lib/site-packages/torch/cuda/__init__.py and /x/y/sglang/jit/a.cuh:3"
+    )
+    shown = without_places(Condition("unsupported", raised)).reason
+    assert shown == "at torch/cuda/__init__.py and sglang/jit/a.cuh:3"
+    on_record = (ROOT / CONDITIONS_KEPT).read_text("utf-8")
+    assert not re.search(r"(?<![\w.])/(tmp|opt|root|home|usr|work)/", on_record)
