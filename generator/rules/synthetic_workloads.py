@@ -32,6 +32,8 @@ WORKLOAD_EQUAL_LENGTHS = warning("""workload-equal-lengths: In each workload all
     Fix: Capture workloads from real inference.
     Finds: qo_indptr is 0, 128, 256, 384 and the like in all lines""")
 
+_DRAFTS = 64
+"""Tokens of a draft at most: one, or one tree, which is as large in each sequence."""
 _FEW = 4
 """Fewer workloads than this show no pattern."""
 
@@ -60,7 +62,7 @@ class FileSigns:
         need = q if causal else [min(n, 1) for n in q]
         if any(wanted > has for wanted, has in zip(need, kv, strict=True)):
             self.without_keys.append(line)
-        shown = kv if max(q, default=0) <= 1 else q
+        shown = kv if max(q, default=0) <= _DRAFTS else q
         if len(shown) > 1:
             self.batches += 1
             self.equal_batches += len(set(shown)) == 1

@@ -273,5 +273,5 @@ def test_captured_workloads_keep_axes_uuid_and_scale(spec):
 def test_blobs_together_are_small():
     sizes = [p.stat().st_size for p in (ROOT / "blob" / "workloads").glob("*/*/*")]
     # eleven of what was captured; page tables of long contexts and large batches; tokens
-    # of embeddings, rows of experts, slots of caches
-    assert sum(sizes) <= 21 * 2**20
+    # of embeddings, rows of experts, slots of caches; masks of drafts
+    assert sum(sizes) <= 22 * 2**20

@@ -54,7 +54,6 @@ def of_masks(definition: Definition) -> tuple[DomainMutant, ...]:
             "mask": i["mask"][:, :1].expand_as(i["mask"]).contiguous()
         },
         "masked keys 4 less": nearly_masked,
-        "mask rounded to bfloat16": lambda i: {"mask": i["mask"].bfloat16().float()},
     }
     of_bools: dict[str, Change] = {
         "mask inverted": lambda i: {"mask": ~i["mask"]},
