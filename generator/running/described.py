@@ -52,9 +52,10 @@ def described(
     if wrong is not None:
         about["wrong"] = int(wrong.sum())
         about["wrong_by_axis"] = _by_axis(wrong, axes)
-        about["likely"] = _likely(actual, expected, wrong, comparison, axes)
+        part = _part(wrong)
+        about["likely"] = _likely(actual, expected, wrong, part, comparison, axes)
         if wrong.numel() > _MOST:
-            about["likely_of"] = _part(wrong)(wrong).numel()
+            about["likely_of"] = part(wrong).numel()
     return about
 
 
@@ -114,13 +115,14 @@ def _likely(
     actual: torch.Tensor,
     expected: torch.Tensor,
     wrong: torch.Tensor,
+    part: Callable[[torch.Tensor], torch.Tensor],
     comparison: Comparison,
     axes: Sequence[str] | None,
 ) -> str:
     """Return a cause that is recognised by where and how an output is wrong."""
     if not bool(wrong.any()):
         return ""
-    placed, part = _placed(wrong, axes), _part(wrong)
+    placed = _placed(wrong, axes)
     is_part = wrong.numel() > _MOST
     a, e = (part(v.detach().cpu()).double() for v in (actual, expected))
     wrong = part(wrong)

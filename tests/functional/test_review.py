@@ -237,28 +237,27 @@ def test_revisions_and_the_working_tree_are_the_same_review(root: Path) -> None:
     assert reviewed(root)["base_is"] == "the commit before head"
 
 
-def test_a_branch_is_held_against_where_it_left(root: Path) -> None:
-    left = git(root, "rev-parse", "HEAD")
+def diverged(root: Path, path: str, text: str) -> None:
+    """Describe a definition anew on the branch `mine`, and write a file on main after it."""
     git(root, "checkout", "-q", "-b", "mine")
     changed(root, description="x")
     commit(root)
     git(root, "checkout", "-q", "main")
-    write(root, "README.md", "later")
+    write(root, path, text)
     commit(root)
     git(root, "checkout", "-q", "mine")
+
+
+def test_a_branch_is_held_against_where_it_left(root: Path) -> None:
+    left = git(root, "rev-parse", "HEAD")
+    diverged(root, "README.md", "later")
     found = reviewed(root)
     assert (found["base"], found["base_is"]) == (left, "where head left main")
     assert [c["class"] for c in found["classes"]] == ["definitions"]
 
 
 def test_what_the_branch_changed_since_has_to_be_merged_first(root: Path) -> None:
-    git(root, "checkout", "-q", "-b", "mine")
-    changed(root, description="x")
-    commit(root)
-    git(root, "checkout", "-q", "main")
-    write(root, "review.toml", "[points]\nrequired = ['audit']\n")
-    commit(root)
-    git(root, "checkout", "-q", "mine")
+    diverged(root, "review.toml", "[points]\nrequired = ['audit']\n")
     for arguments in ((), ("--base", "main", "--head", "mine")):
         found = reviewed(root, *arguments, status=CHANGES)
         (behind,) = [g for g in found["grounds"] if g["point"] == "review-behind"]

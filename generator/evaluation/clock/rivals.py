@@ -73,7 +73,7 @@ class Rivals:
             raise NoRival(str(error)) from None
 
     def begin(self, arena_bytes: int) -> None:
-        """Wait until all is imported; of so many bytes is its memory. Raises NoRival."""
+        """Wait for its imports, then give it an arena of that size. Raises NoRival."""
         self._channel.settimeout(_START_SECONDS)
         try:
             frame, _ = receive(self._channel)

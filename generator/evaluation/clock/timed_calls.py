@@ -138,9 +138,9 @@ class TimedCalls:
                 _tensor(self.staged, place).copy_(value)
 
     def hold_for(self, launches_ms: float) -> bool:
-        """Hold the device while launches of so long go ahead; return whether that is new.
+        """Set how long the device is held, for launches that take that long.
 
-        No less than the usual time, and no more than fits into a time slice.
+        At least the usual time, at most what fits into a time slice. Returns whether it changed.
         """
         before, self._hold_ms = (
             self._hold_ms,

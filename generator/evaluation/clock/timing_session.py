@@ -285,9 +285,9 @@ class TimingSession:
             self._measure_empty(False, TWICE)
 
     def _fit_hold(self) -> None:
-        """Hold the device until everybody's launches are done, as after the warm-up.
+        """Hold the device for as long as the slowest caller's launches took in the warm-up.
 
-        Else what is launched late waits in the figure, by the speed of the host.
+        A launch that comes later would add the host's delay to the figure.
         """
         everybody = (self._solution, *self._rivals)
         launches = [
