@@ -22,7 +22,7 @@ from generator.reports.report import (
 _COLUMNS = ("solution", "definition", "verdict", "cases", "seconds", "reason")
 _TIMES = (
     *("solution", "case", "ms", "spread", "host", "reference", "production"),
-    *("speedup", "of light", ""),
+    *("speedup", "of light", "of measured", ""),
 )
 _MEMORY = ("solution", "case", "MiB of a call", "of whom", "")
 _CONDITIONS = ("solution", "as", "condition", "reason")
@@ -93,7 +93,8 @@ def _times(verdict: SolutionVerdict) -> list[Row]:
             )
             figures = [timing.get(name) for name in names]
             cells = ["-" if f is None else f"{f:.4f}" for f in figures]
-            shares = [timing.get(n) for n in ("speedup_factor", "fraction_of_light")]
+            names = ("speedup_factor", "fraction_of_light", "fraction_of_measured")
+            shares = [timing.get(name) for name in names]
             cells += ["-" if f is None else f"{f:.2f}" for f in shares]
             about = Quoted(verdict.solution), Quoted(case.case)
             rows.append(Row((*about, *cells, _doubts(timing))))

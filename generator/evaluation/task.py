@@ -209,9 +209,9 @@ class _Bench:
         own = random.Random(f"{task['secret']} {solution.path}")
         # its processes begin while the questions are drawn
         self._confined.prepare()
-        if task["timing"] and self._field is None:
-            self._field = self._begun()
         with self._uses():
+            if task["timing"] and self._field is None:
+                self._field = self._begun()
             asked = rounds_of(
                 self._definition,
                 self._workloads,

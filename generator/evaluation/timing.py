@@ -18,9 +18,10 @@ import torch
 
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.arena import Layout, laid_out
+from generator.evaluation.clock.calibration import measured_peak
 from generator.evaluation.clock.contender import REFERENCE, Contender
 from generator.evaluation.clock.fresh_inputs import FreshInputs
-from generator.evaluation.clock.light import light_of, too_fast
+from generator.evaluation.clock.light import light_by, light_of, too_fast
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.rivals import (
     TRUSTED,
@@ -81,6 +82,8 @@ class Field:
         ]
         if reference is not None:
             reference.prepare()
+        # now no solution's code is there, which could use the card beside it
+        measured_peak(device)
 
     def begin(self, asked: Sequence[Layout]) -> None:
         """Wait until all processes are there, for calls of these layouts.
@@ -252,14 +255,7 @@ class _Table:
             restated = replace(one, values=_on(at, call.inputs))
             outputs = [_moved(v, at) for v in (*call.outputs, *call.filled)]
             self._judge.compared(name, restated, tuple(outputs))
-        light = light_of(one.subject.definition, one.case.axes, one.inputs, device)
-        if light is not None:
-            if why := too_fast(result.timing["latency_ms"], light):
-                raise Refused(REWARD_HACK, why)
-            fraction = light.milliseconds / result.timing["latency_ms"]
-            result.timing["light"] = light.as_dict()
-            result.timing["fraction_of_light"] = fraction
-        return result.timing
+        return {**result.timing, **_fractions(one, result.timing["latency_ms"], device)}
 
     def _measure(
         self, one: Round, calls: TimedCalls, links: _Links, values: FreshInputs
@@ -353,6 +349,27 @@ class _Links:
         """End all links."""
         while self._ends:
             self._ends.pop()()
+
+
+def _fractions(one: Round, latency: float, device: str) -> dict[str, Any]:
+    """Return the bounds by the datasheet's and the measured peaks, and the shares of them.
+
+    Raises Refused where the time is impossible by the datasheet's.
+    """
+    about = one.subject.definition, one.case.axes, one.inputs
+    figures: dict[str, Any] = {}
+    light = light_of(*about, device)
+    if light is not None:
+        if why := too_fast(latency, light):
+            raise Refused(REWARD_HACK, why)
+        figures["light"] = light.as_dict()
+        figures["fraction_of_light"] = light.milliseconds / latency
+    peak = measured_peak(device)
+    if peak is not None:
+        measured = light_by(peak, *about)
+        figures["measured_light"] = measured.as_dict()
+        figures["fraction_of_measured"] = measured.milliseconds / latency
+    return figures
 
 
 def _on(device: str, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -182,6 +182,9 @@ def test_cublas_is_as_fast_as_cublas(tmp_path: Path) -> None:
             timing = case["timing"]
             check_equal(timing["speedup_over_production"], timing["latency_ms"])
             assert 0.0 < timing["fraction_of_light"] < 1.0
+            # by the card itself, which is below its datasheet
+            measured = timing["fraction_of_measured"]
+            assert timing["fraction_of_light"] < measured < 1.3
 
 
 def test_norms_are_as_fast_as_themselves(tmp_path: Path) -> None:

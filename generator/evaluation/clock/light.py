@@ -103,11 +103,19 @@ def light_of(
     """Return the bound on this device, None for one whose peaks are not known."""
     if device != "cuda":
         return None
-    properties = torch.cuda.get_device_properties(0)
-    peak = peak_of(properties.name)
-    if peak is None:
-        return None
-    return bound(work_of(definition, axes, inputs), peak, properties.L2_cache_size)
+    peak = peak_of(torch.cuda.get_device_name(0))
+    return None if peak is None else light_by(peak, definition, axes, inputs)
+
+
+def light_by(
+    peak: Peak,
+    definition: Definition,
+    axes: Mapping[str, int],
+    inputs: Mapping[str, Any],
+) -> Light:
+    """Return the bound of a call on this GPU, by these peaks."""
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    return bound(work_of(definition, axes, inputs), peak, l2_bytes)
 
 
 def peak_of(name: str) -> Peak | None:

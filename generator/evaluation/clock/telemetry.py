@@ -56,6 +56,13 @@ class Telemetry:
         except Exception:  # noqa: BLE001 - an extra, of many versions and drivers
             self._gpu = None
 
+    def driver(self) -> str:
+        """Return the driver's version, empty where NVML does not say."""
+        try:
+            return str(self._nvml.nvmlSystemGetDriverVersion())
+        except Exception:  # noqa: BLE001 - as above
+            return ""
+
     def sample(self) -> Sample | None:
         """Return the state now, None where NVML does not say."""
         nvml, gpu = self._nvml, self._gpu

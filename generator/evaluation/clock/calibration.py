@@ -1,0 +1,205 @@
+"""A card's measured peaks: the bandwidth of a copy, the rate of a large product by dtype.
+
+A datasheet says what no work exceeds; this says what large work reaches on this card,
+with its clocks and its power limit. It is measured once, before a solution's code is
+loaded, and kept in the user's cache. No time is refused by it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from generator.dataset.atomic_write import write_below
+from generator.dataset.file_reading import read_bytes
+from generator.evaluation.clock.light import Peak
+from generator.evaluation.clock.telemetry import Telemetry
+from generator.execution.cache_key import default_folder
+
+_COPIED_BYTES = 1 << 30
+_SIDE = 8192
+_FLOPS = 2 * _SIDE**3
+# room for a copy's two ends, or for a product of float32
+_ROOM_BYTES = 4 << 30
+_DTYPES = ("bfloat16", "float16", "float32", "float8")
+# clocks rise within some tens of milliseconds of work
+_WARM_SECONDS, _SECONDS, _LEAST = 0.1, 0.1, 5
+_BUSY = 1.2
+"""Median over best, from which on somebody else uses the card."""
+
+Run = Callable[[], Any]
+_cuda: Any = torch.cuda
+
+
+class Device(Protocol):
+    """A device on which large work is timed."""
+
+    def about(self) -> dict[str, str]:
+        """Return what its figures belong to: device, driver and torch."""
+
+    def copy(self) -> Run | None:
+        """Return a copy of `_COPIED_BYTES`, None where there is no room."""
+
+    def product(self, dtype: str) -> Run | None:
+        """Return a product of two square matrices, None for a dtype that it lacks."""
+
+    def seconds(self, run: Run) -> float:
+        """Return how long a run took on the device."""
+
+
+class CudaDevice:
+    """The first GPU of this process."""
+
+    def about(self) -> dict[str, str]:
+        """Return its name, the driver's version where NVML is there, and torch's."""
+        return {
+            "device": torch.cuda.get_device_name(0),
+            "driver": Telemetry("cuda").driver(),
+            "torch": torch.__version__,
+        }
+
+    def copy(self) -> Run | None:
+        """Return a copy by a kernel of torch."""
+        if torch.cuda.mem_get_info()[0] < _ROOM_BYTES:
+            return None
+        source = torch.ones(_COPIED_BYTES // 8, dtype=torch.int64, device="cuda")
+        target = torch.empty_like(source)
+        return lambda: torch.bitwise_xor(source, 0, out=target)
+
+    def product(self, dtype: str) -> Run | None:
+        """Return a product by cuBLAS; float32 by TF32, as its peak is stated."""
+        if torch.cuda.mem_get_info()[0] < _ROOM_BYTES:
+            return None
+        a, b = (torch.randn(_SIDE, _SIDE, device="cuda") for _ in range(2))
+        if dtype != "float8":
+            a, b = (one.to(getattr(torch, dtype)) for one in (a, b))
+            out = torch.empty_like(a)
+            return lambda: torch.mm(a, b, out=out)
+        eight, scale = torch.float8_e4m3fn, torch.ones((), device="cuda")
+        a, b = a.to(eight), b.to(eight).t()
+
+        def multiply() -> None:
+            torch._scaled_mm(a, b, scale, scale, out_dtype=torch.bfloat16)
+
+        try:
+            multiply()
+        except (RuntimeError, ValueError):
+            return None
+        return multiply
+
+    def seconds(self, run: Run) -> float:
+        """Return what two events say."""
+        begin, end = (_cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        return 1e-3 * float(begin.elapsed_time(end))
+
+
+@cache
+def measured_peak(device: str) -> Peak | None:
+    """Return the measured peaks of this process's GPU, kept or measured now.
+
+    None on a CPU, without room, and while somebody else uses the card.
+    """
+    if device != "cuda":
+        return None
+    name = f"{torch.cuda.get_device_properties(0).uuid}.json"
+    with _tf32():
+        try:
+            return kept_peak(CudaDevice(), default_folder().parent / "peaks", name)
+        finally:
+            torch.cuda.empty_cache()
+
+
+def kept_peak(device: Device, folder: Path, name: str) -> Peak | None:
+    """Return a device's peaks from a file of a folder, else measure and keep them.
+
+    Those of another device, driver or torch are measured anew.
+    """
+    about = device.about()
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        value = json.loads(read_bytes(folder, name))
+        if {key: value[key] for key in about} == about:
+            return _peak(value)
+    figures = measure(device)
+    if figures is None:
+        return None
+    date = datetime.now(timezone.utc).date().isoformat()
+    value = {**about, "date": date, **figures}
+    with suppress(OSError):
+        write_below(folder, name, (json.dumps(value, indent=1) + "\n").encode())
+    return _peak(value)
+
+
+def measure(device: Device) -> dict[str, Any] | None:
+    """Return bytes a second, and operations a second by dtype; None where it is busy."""
+    copy = device.copy()
+    if copy is None:
+        return None
+    best = _best(device, copy)
+    if best is None:
+        return None
+    # each byte is read and written
+    bandwidth = 2 * _COPIED_BYTES / best
+    # its memory goes before products need some
+    del copy
+    flops = {}
+    for dtype in _DTYPES:
+        run = device.product(dtype)
+        if run is None:
+            continue
+        best = _best(device, run)
+        if best is None:
+            return None
+        flops[dtype] = _FLOPS / best
+    return {"bandwidth": bandwidth, "flops": flops} if flops else None
+
+
+def _best(device: Device, run: Run) -> float | None:
+    """Return the seconds of the fastest run, None where the others are far from it."""
+    end = time.monotonic() + _WARM_SECONDS
+    device.seconds(run)
+    while time.monotonic() < end:
+        device.seconds(run)
+    taken: list[float] = []
+    end = time.monotonic() + _SECONDS
+    while len(taken) < _LEAST or time.monotonic() < end:
+        taken.append(device.seconds(run))
+    best = min(taken)
+    return best if statistics.median(taken) <= _BUSY * best else None
+
+
+def _peak(value: Mapping[str, Any]) -> Peak:
+    flops = {str(dtype): float(rate) for dtype, rate in value["flops"].items()}
+    bandwidth = float(value["bandwidth"])
+    rates = (bandwidth, *flops.values())
+    if not flops or not all(0.0 < rate < math.inf for rate in rates):
+        raise ValueError("a peak is above 0")
+    driver = f"driver {value['driver']}, " if value["driver"] else ""
+    source = (
+        f"measured on {value['device']}, {driver}torch {value['torch']}, "
+        f"{value['date']}"
+    )
+    return Peak(bandwidth, flops, source)
+
+
+@contextmanager
+def _tf32() -> Iterator[None]:
+    usual = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(usual)

@@ -1,0 +1,126 @@
+"""Measured peaks are those of a card, kept with it, and none while it is busy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from generator.evaluation.clock import calibration
+from generator.evaluation.clock.calibration import Run, kept_peak, measured_peak
+from generator.evaluation.clock.light import bound
+from generator.ops.work import Work
+
+COPY_SECONDS, PRODUCT_SECONDS = 1e-3, 2e-3
+NAME = "GPU-1.json"
+
+
+class FakeDevice:
+    """A card whose runs last what a test says; it counts them."""
+
+    def __init__(
+        self,
+        driver: str = "580.1",
+        lacks: str = "",
+        lasts: Callable[[int], float] = lambda number: 1.0,
+        has_room: bool = True,
+    ) -> None:
+        self.driver, self.lacks, self.lasts = driver, lacks, lasts
+        self.has_room = has_room
+        self.runs = 0
+
+    def about(self) -> dict[str, str]:
+        return {"device": "Card", "driver": self.driver, "torch": "2"}
+
+    def copy(self) -> Run | None:
+        return (lambda: COPY_SECONDS) if self.has_room else None
+
+    def product(self, dtype: str) -> Run | None:
+        return None if dtype == self.lacks else lambda: PRODUCT_SECONDS
+
+    def seconds(self, run: Run) -> float:
+        self.runs += 1
+        return float(run()) * self.lasts(self.runs)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_SECONDS", 0.0)
+    monkeypatch.setattr(calibration, "_WARM_SECONDS", 0.0)
+
+
+def test_peaks_are_of_the_fastest_run(tmp_path: Path) -> None:
+    # a run in five is slower by a tenth
+    device = FakeDevice(lasts=lambda number: 1.1 if number % 5 == 0 else 1.0)
+    peak = kept_peak(device, tmp_path, NAME)
+    assert peak is not None
+    assert peak.bandwidth == pytest.approx(2 * (1 << 30) / COPY_SECONDS)
+    assert set(peak.flops) == {"bfloat16", "float16", "float32", "float8"}
+    assert peak.flops["bfloat16"] == pytest.approx(2 * 8192**3 / PRODUCT_SECONDS)
+    half = bound(Work(1 << 30, 0, {}), peak, 0)
+    assert half.milliseconds == pytest.approx(1e3 * COPY_SECONDS / 2)
+    for part in ("Card", "driver 580.1", "torch 2"):
+        assert part in half.source
+
+
+def test_peaks_are_measured_once(tmp_path: Path) -> None:
+    first = kept_peak(FakeDevice(), tmp_path, NAME)
+    again = FakeDevice(lasts=lambda number: 3.0)
+    assert kept_peak(again, tmp_path, NAME) == first
+    assert again.runs == 0
+    kept = json.loads((tmp_path / NAME).read_text())
+    assert set(kept) == {"device", "driver", "torch", "date", "bandwidth", "flops"}
+
+
+def test_other_driver_is_measured_anew(tmp_path: Path) -> None:
+    first = kept_peak(FakeDevice(), tmp_path, NAME)
+    slower = FakeDevice(driver="590", lasts=lambda number: 2.0)
+    peak = kept_peak(slower, tmp_path, NAME)
+    assert first is not None
+    assert peak is not None
+    assert peak.bandwidth == pytest.approx(first.bandwidth / 2)
+    assert json.loads((tmp_path / NAME).read_text())["driver"] == "590"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '{"device": "Card"}'])
+def test_file_that_says_nothing_is_replaced(tmp_path: Path, text: str) -> None:
+    (tmp_path / NAME).write_text(text)
+    assert kept_peak(FakeDevice(), tmp_path, NAME) is not None
+    assert json.loads((tmp_path / NAME).read_text())["device"] == "Card"
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, "fast", None])
+def test_rate_that_is_none_is_measured_anew(tmp_path: Path, rate: object) -> None:
+    peak = kept_peak(FakeDevice(), tmp_path, NAME)
+    kept = json.loads((tmp_path / NAME).read_text())
+    kept["flops"]["float16"] = rate
+    (tmp_path / NAME).write_text(json.dumps(kept))
+    assert kept_peak(FakeDevice(), tmp_path, NAME) == peak
+
+
+def test_busy_card_has_no_peaks_and_keeps_none(tmp_path: Path) -> None:
+    # most runs wait for somebody else
+    device = FakeDevice(lasts=lambda number: 1.0 if number % 5 == 0 else 2.0)
+    assert kept_peak(device, tmp_path, NAME) is None
+    assert not (tmp_path / NAME).exists()
+
+
+def test_card_without_room_has_no_peaks(tmp_path: Path) -> None:
+    assert kept_peak(FakeDevice(has_room=False), tmp_path, NAME) is None
+
+
+def test_dtype_that_a_card_lacks_is_left_out(tmp_path: Path) -> None:
+    peak = kept_peak(FakeDevice(lacks="float8"), tmp_path, NAME)
+    assert peak is not None
+    assert "float8" not in peak.flops
+
+
+def test_folder_that_cannot_be_written_to_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert kept_peak(FakeDevice(), tmp_path / "file", NAME) is not None
+
+
+def test_cpu_has_no_peaks() -> None:
+    assert measured_peak("cpu") is None
