@@ -43,10 +43,23 @@ _SHORT = (
 )
 _EIGHT_BITS = (
     "the kernel rounds the values between the products to float8_e4m3: to 4 bits, which is "
-    "2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; outputs are about 1, so that "
-    "atol is 4 deviations; of states each block of 128 has 448, and loses nothing"
+    "2^-4/sqrt(3)/1.44 of them, squared 6.5e-4 of the power; of_row is 6 deviations, since "
+    "errors are as large as a row, not as an element. All outputs of a token share what its "
+    "inner values lost: a factor, of the deviation 1.6e-2·sqrt(25/1024) = 2.5e-3, where 1024 "
+    "inner values, the fewest of a token, have the kurtosis 25 of silu(x)·y times weights and "
+    "scales, and the largest of each 128 loses nothing (2.4e-3 of 4,000 drawn tokens); the "
+    "bias is 5 of these. Of states each block of 128 has 448, and loses nothing"
 )
-_F8 = Tolerance(1e-1, 1e-1, 2e-3, 0.99, cosine=0.999, norm_ratio=(0.99, 1.01))
+_F8 = Tolerance(
+    8e-3,
+    1e-6,
+    2e-3,
+    0.9999,
+    cosine=0.999,
+    norm_ratio=(0.987, 1.013),
+    bias=1.25e-2,
+    of_row=0.15,
+)
 TOLERANCES = (
     Override("output", Tolerance(4e-3, 3e-4, 5e-6), _ONCE, source="oracle"),
     Override(
