@@ -111,16 +111,21 @@ class CudaDevice:
 def measured_peak(device: str) -> Peak | None:
     """Return the measured peaks of this process's GPU, kept or measured now.
 
-    None on a CPU, without room, and while somebody else uses the card.
+    None on a CPU, without room, and while somebody else uses the card: nothing that is
+    decided depends on it.
     """
     if device != "cuda":
         return None
-    name = f"{torch.cuda.get_device_properties(0).uuid}.json"
-    with _tf32():
+    properties = torch.cuda.get_device_properties(0)
+    # torch before 2.4 does not know it
+    name = f"{getattr(properties, 'uuid', properties.name)}.json"
+    # what another process takes meanwhile may leave no room
+    with _tf32(), suppress(RuntimeError):
         try:
             return kept_peak(CudaDevice(), default_folder().parent / "peaks", name)
         finally:
             torch.cuda.empty_cache()
+    return None
 
 
 def kept_peak(device: Device, folder: Path, name: str) -> Peak | None:
