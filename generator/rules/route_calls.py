@@ -30,6 +30,13 @@ ROUTE_INTERFACE = error("""route-interface: FlashInfer finds solutions of this n
     as well""")
 # scales that a kernel reads column by column, whatever the template says of their shape
 _BY_COLUMN = {"flashinfer.gemm.fp8_blockscale_gemm_sm90": "input_scale"}
+# what a function returns behind the outputs that its template names
+_RETURNED_AS_WELL = {
+    "flashinfer.sampling.chain_speculative_sampling": {
+        "output_accepted_token_num": "",
+        "output_emitted_draft_token_num": "",
+    }
+}
 ROUTE_CONSTANT = warning("""route-constant: A constant of the definition is a parameter of
     the function, and no part of the name that FlashInfer asks for.
     Fix: Install solutions for models of this value alone, or take it as an input.
@@ -45,8 +52,15 @@ def check(definition: LoadedDefinition) -> Iterator[Problem]:
         call = calls().get(api, {}).get(prefix)
         if call is None:
             continue
-        broken = [*_inputs(definition, call), *_outputs(definition, call)]
-        broken += _layouts(definition, api)
+        taken = {**call["outputs"], **_RETURNED_AS_WELL.get(api, {})}
+        tagged = definition.tag_values("fi_api")
+        if tagged and api not in tagged:
+            yield ROUTE_INTERFACE.at(
+                f"{api} asks for this name, and would get what {tagged[0]} computes.",
+                "name",
+            )
+        broken = [*_inputs(definition, call), *_layouts(definition, api)]
+        broken += _outputs(definition, taken, call["in_place"])
         if broken:
             yield ROUTE_INTERFACE.at(f"{api} {'; '.join(broken)}.", "inputs")
         yield from _constants(definition, api, call["dropped"])
@@ -91,25 +105,31 @@ def _layouts(definition: LoadedDefinition, api: str) -> Iterator[str]:
             )
 
 
-def _outputs(definition: LoadedDefinition, call: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with what a call takes."""
-    outputs: Mapping[str, str] = call["outputs"]
+def _outputs(
+    definition: LoadedDefinition, outputs: Mapping[str, str], in_place: bool
+) -> Iterator[str]:
+    """Yield what is wrong with what a call takes: outputs, and where each goes."""
     wanted = [name for name, to in outputs.items() if to != "optional"]
     missing = wanted[len(definition.outputs) :]
     written = [outputs[name] or name for name in missing]
-    if missing and call["in_place"]:
+    if missing and in_place:
         yield f"updates {_names(written)} as well, which keeps its old value in silence"
     elif missing:
         yield f"returns {_names(missing)} as well: whoever unpacks it fails"
     surplus = list(definition.outputs)[len(outputs) :]
     if surplus:
         yield f"does not return {_names(surplus)}: whoever unpacks it fails"
-    if call["in_place"]:
+    if in_place:
         yield from _places(outputs)
 
 
 def _places(outputs: Mapping[str, str]) -> Iterator[str]:
-    """Yield the outputs that a call in place writes over each other."""
+    """Yield what has no place in a call that writes in place, or one with another."""
+    if not any(outputs.values()):
+        yield (
+            "writes in place, and its template names no place: trace_apply passes over "
+            "every solution"
+        )
     for place, count in Counter(filter(None, outputs.values())).items():
         if count > 1:
             both = _names([name for name, to in outputs.items() if to == place])
