@@ -34,8 +34,7 @@ from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.timed_calls import TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
-from generator.evaluation.rounds import Round, rounds_of
-from generator.evaluation.task import workloads_of
+from generator.evaluation.rounds import Round, rounds_of, workloads_of
 from generator.evaluation.timing import Field, layout_of, timed_rounds
 from generator.evaluation.verdict import RUNTIME_ERROR, Refused
 from generator.rules.load import load_file

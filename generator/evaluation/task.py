@@ -16,8 +16,6 @@ from typing import Any
 import torch
 
 from generator.dataset.definition import LoadedDefinition
-from generator.dataset.file_reading import is_file
-from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.conclusion import concluded, notes_on, where
@@ -31,7 +29,7 @@ from generator.evaluation.judge import Judge
 from generator.evaluation.memory import MemoryOfCalls, rival_sessions
 from generator.evaluation.missing import missing
 from generator.evaluation.room import alone_if_short, is_short
-from generator.evaluation.rounds import EvaluationRounds, rounds_of
+from generator.evaluation.rounds import EvaluationRounds, rounds_of, workloads_of
 from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu, using
@@ -390,11 +388,3 @@ def _budget(allowed: Allowed, asked: EvaluationRounds) -> float:
 def _hidden(root: Path) -> list[Path]:
     """Return the folders that no solution may see: the dataset, and other op_types."""
     return [root, *(op_folder(name) for name in op_packages())]
-
-
-def workloads_of(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
-    """Return the workloads that the dataset has of a definition."""
-    path = f"workloads/{file.op_type}/{file.name}.jsonl"
-    if not is_file(root, path):
-        return []
-    return [value["workload"] for _, value in read_json_lines(root, path).lines]

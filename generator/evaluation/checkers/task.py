@@ -13,7 +13,7 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.checkers import command
 from generator.evaluation.checkers.checker import CHECKERS
 from generator.evaluation.checkers.posed_rounds import Planted, judged
-from generator.evaluation.task import workloads_of
+from generator.evaluation.rounds import workloads_of
 from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
 from generator.rules.load import load_file
