@@ -48,6 +48,7 @@ from generator.evaluation.verdict import (
     worst,
 )
 from generator.execution.child import Link
+from generator.execution.cores import usable_cores
 from generator.execution.gpus import VISIBLE, bind
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
@@ -75,6 +76,8 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     if task["gpus"]:
         _bind((*task["gpus"],))
+    # the processes that judge beside this one share the cores
+    torch.set_num_threads(max(usable_cores() * task["lanes"] // task["sharing"], 1))
     allowed = Allowed(task["timeout"])
     within = 4 * allowed.call_seconds + max(allowed.build_seconds, TOOL_SECONDS + 60.0)
     alive = partial(link.at, within=within)

@@ -159,8 +159,13 @@ class LocalExecutor:
             # op_types may be those of a distribution that pip installed into a folder
             added = added_paths(os.environ.get("PYTHONPATH", ""))
             passed["PYTHONPATH"] = os.pathsep.join([*ours[1:], *added])
-            # a process a core: threads would only be in each other's way
-            passed |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+            # a process a core: threads would only be in each other's way; a task that is
+            # alone has more of them, which wait without the CPU
+            passed |= {
+                "OMP_NUM_THREADS": "1",
+                "MKL_NUM_THREADS": "1",
+                "OMP_WAIT_POLICY": "passive",
+            }
         here, there = socket.socketpair()
         self._link, descriptor = Link(here), str(there.fileno())
         with there:

@@ -11,9 +11,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from itertools import repeat
 
 import numpy as np
 import torch
+
+# a core's cache holds a part, torch converts it in one thread, and it is whole blocks
+_PART, _BLOCK = 1 << 15, 8
 
 
 class Stream:
@@ -63,14 +69,18 @@ class Stream:
         values = torch.empty(math.prod(shape), dtype=dtype)
         # the variance of one 16-bit half is 2**32 / 12, that of two is 2**32 / 6
         scale = np.float32(std * math.sqrt(6.0) / 65536.0)
-        # by an even number of values, which a core's cache holds
-        for part in torch.split(values, 1 << 16):
-            raw = self._bits.random_raw((len(part) + 1) // 2)
-            halves = raw.view(np.int16).reshape(-1, 2)[: len(part)]
-            # exact: 17 bits
-            total = np.add(halves[:, 0], halves[:, 1], dtype=np.float32)
-            total *= scale
-            part.copy_(torch.from_numpy(total))
+        parts = list(torch.split(values, _PART))
+        # whole blocks of the generator: each thread has one that begins where its part does
+        if len(parts) > 32 and self._bits.state["buffer_pos"] == _BLOCK // 2:
+            ahead = []
+            for _ in parts[:-1]:
+                ahead.append(copy(self._bits))
+                self._bits.advance(_PART // _BLOCK)
+            with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+                list(pool.map(_fill, parts, ahead, repeat(scale)))
+            parts = parts[-1:]
+        for part in parts:
+            _fill(part, self._bits, scale)
         return values.reshape(tuple(shape))
 
     def matrix(
@@ -83,3 +93,12 @@ class Stream:
         """
         base = self.values((7 * (rows - 1) + columns,), std, dtype)
         return base.as_strided((rows, columns), (7, 1)).contiguous()
+
+
+def _fill(part: torch.Tensor, bits: np.random.Philox, scale: np.float32) -> None:
+    raw = bits.random_raw((len(part) + 1) // 2)
+    halves = raw.view(np.int16).reshape(-1, 2)[: len(part)]
+    # exact: 17 bits
+    total = np.add(halves[:, 0], halves[:, 1], dtype=np.float32)
+    total *= scale
+    part.copy_(torch.from_numpy(total))

@@ -60,7 +60,7 @@ def timed(root: Path, *values: dict[str, Any]) -> dict[str, Any]:
     found = [Solution(value, f"{value['name']}.json") for value in values]
     file = DatasetFile("rmsnorm", NORM, f"definitions/rmsnorm/{NORM}.json")
     asks = EvaluationRequest(workloads="dataset", timing=True, timeout=30.0)
-    about = {"root": str(root), "is_last": True}
+    about = {"root": str(root), "is_last": True, "lanes": 1, "sharing": 1 << 10}
     task = {**_arguments(file, found, asks, 5), **about}
     with warnings.catch_warnings():
         # the task runs in a process of its own elsewhere, whose end closes all

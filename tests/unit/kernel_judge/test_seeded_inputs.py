@@ -145,3 +145,15 @@ def test_a_tensor_of_integers_has_the_same_ones():
         drawn = Stream("a").integer_tensor(low, high, count)
         assert drawn.dtype == torch.int64
         assert drawn.tolist() == Stream("a").integers(low, high, count)
+
+
+@pytest.mark.parametrize("before", [0, 3, 8])
+def test_many_values_are_those_that_few_at_a_time_are(before):
+    # some begin within a block of Philox, where no thread draws
+    at_once, in_turn = Stream("a"), Stream("a")
+    for stream in (at_once, in_turn):
+        stream.integers(0, 9, before)
+    for count in ((40 << 15) + 6, 35 << 15, 40 << 15):
+        few = [in_turn.values((n,)) for n in [2000] * (count // 2000) + [count % 2000]]
+        assert same_bits(at_once.values((count,)), torch.cat(few))
+    assert at_once.integers(0, 99, 7) == in_turn.integers(0, 99, 7)
