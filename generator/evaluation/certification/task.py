@@ -67,7 +67,8 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         how |= {"provider": provider, "kernel": kernel}
         draw = random.Random(f"{task['secret']} {file.name} {kernel}")
         asked = rounds_of(definition, [], root, device, draw.randrange(2**62))
-        opened = partial(kernel_session, how, task["device"], Allowed(task["timeout"]))
+        allowed = _allowed(task["timeout"])
+        opened = partial(kernel_session, how, task["device"], allowed)
         try:
             session = opened()
         except Refused as refused:
@@ -88,6 +89,11 @@ def certify(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         }
     gpu = torch.cuda.get_device_name(0) if task["device"] == "cuda" else ""
     return {"kernels": kernels, "gpu": gpu}
+
+
+def _allowed(timeout: float) -> Allowed:
+    """Return limits by which a first call, which may compile, has as long as any."""
+    return Allowed(timeout, max(timeout, Allowed.build_seconds))
 
 
 def callable_kernels(

@@ -2,7 +2,8 @@
 
 A row is the part of the outputs at one index of the only axis of variable length, where
 that leads all outputs. Where sequences have lengths of their own, the relations of the
-op_type that reorder or split a batch are asked, bit by bit.
+op_type that reorder or split a batch are asked, bit by bit. A long sequence of keys is asked
+for by itself and among so many that a kernel has no blocks left to split it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from generator.evaluation.conditions.asking import Asking
 from generator.evaluation.conditions.condition import BROKEN, HOLDS, Condition
 from generator.evaluation.rounds import Round
+from generator.ops.attention.beside import long_among_many
 from generator.ops.row_relations import taken
 from kernel_judge.checks.related import related_calls
 from kernel_judge.comparison.policy import Repeating
@@ -39,6 +41,8 @@ _RELATIONS = {
 _OF_ROWS = (*_RELATIONS[ALONE], *_RELATIONS[PLACE], "rows-and-columns-reversed")
 _ALONE, _OTHERS = 3, 31
 _MOST_BYTES = 64 << 20
+# inputs of a batch of many sequences
+_MANY_BYTES = {"cpu": 32 << 20, "cuda": 160 << 20}
 # of which 32 times as many take other paths of kernels
 _ROWS = range(8, 129)
 
@@ -73,6 +77,10 @@ def batch(asking: Asking) -> Condition:
             for relation in relations:
                 if relation.name in names:
                     _related(asking, one, relation, column, note)
+    if any(map(_is_of_sequences, relations)):
+        most = _MANY_BYTES[asking.device.type]
+        among = long_among_many(one.subject.definition, most)
+        _related(asking, one, among, ALONE, note)
     if reasons:
         return Condition(BROKEN, reasons[0], details)
     return Condition(HOLDS, "", details)
@@ -90,6 +98,11 @@ def rows_axis(one: Round, relations: Sequence[Relation]) -> str | None:
     leads = [spec.shape and spec.shape[0] == axis for spec in _outputs(one)]
     has_it = any(axis in (s.shape or ()) for s in interface.input_specs.values())
     return axis if all(leads) and has_it else None
+
+
+def _is_of_sequences(relation: Relation) -> bool:
+    """Return whether it splits a batch of sequences with keys of their own."""
+    return relation.name == "batch-in-two" and "kv_lens" in relation.cases[0].params
 
 
 def _outputs(one: Round) -> list[Any]:

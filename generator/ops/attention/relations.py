@@ -82,22 +82,28 @@ def attention_relations(definition: Definition) -> list[Relation]:
 
 
 def _cases(definition: Definition) -> list[RelatedCase]:
-    related = []
     shapes = dict(_PREFILL if is_prefill(definition) else _DECODE)
     left = variant_of(definition).window_left
     if left >= 0:
         queries = 9 if is_prefill(definition) else 1
         shapes["beyond-window"] = ("small", ((queries, left + 20), (1, left + 2)))
-    for name, (size, pairs) in shapes.items():
-        q_lens, kv_lens = [q for q, _ in pairs], [kv for _, kv in pairs]
-        if is_paged(definition):
-            page_size = definition.axes["page_size"]
-            masked = has_mask(definition)
-            case = paged_case(name, size, q_lens, kv_lens, page_size, masked)
-        else:
-            case = ragged_case(name, size, q_lens, kv_lens)
-        related.append(RelatedCase(name, size, case.axes, case.params))
-    return related
+    return [
+        related_case(definition, name, size, pairs)
+        for name, (size, pairs) in shapes.items()
+    ]
+
+
+def related_case(
+    definition: Definition, name: str, size: str, pairs: Sequence[tuple[int, int]]
+) -> RelatedCase:
+    """Return a case of sequences, pairs of query and key lengths, in pages or without."""
+    q_lens, kv_lens = [q for q, _ in pairs], [kv for _, kv in pairs]
+    if is_paged(definition):
+        page_size, masked = definition.axes["page_size"], has_mask(definition)
+        case = paged_case(name, size, q_lens, kv_lens, page_size, masked)
+    else:
+        case = ragged_case(name, size, q_lens, kv_lens)
+    return RelatedCase(name, size, case.axes, case.params)
 
 
 def _output_alone(subject: RelatedCalls) -> Iterator[Claim]:

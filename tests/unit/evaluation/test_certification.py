@@ -95,6 +95,12 @@ def test_first_call_may_take_as_long_as_a_build(root, monkeypatch):
     assert found["conditions"]["strided"]["verdict"] == "holds", found
 
 
+@pytest.mark.parametrize(("timeout", "builds"), [(3.0, 300.0), (400.0, 400.0)])
+def test_a_longer_limit_holds_for_the_first_call_too(timeout, builds):
+    allowed = task._allowed(timeout)
+    assert (allowed.call_seconds, allowed.build_seconds) == (timeout, builds)
+
+
 def test_tools_of_compute_sanitizer_are_conditions(root, monkeypatch):
     tools = ("memcheck", "racecheck")
     found = asked(root, ["strided"], monkeypatch, "right", tools)["conditions"]
