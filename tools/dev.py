@@ -80,6 +80,10 @@ def main(arguments: list[str]) -> int:
         found = ".".join(str(n) for n in sys.version_info[:3])
         print(f"Error: Python 3.10 or later is needed, this is {found}.")
         return 2
+    wants_help = any(word in ("-h", "--help") for word in arguments)
+    if wants_help and arguments[0] != "nightly":
+        print(__doc__)
+        return 0
     if arguments[:1] not in (["run"], ["test"], ["nightly"]) or (
         arguments[0] == "test" and len(arguments) > 1
     ):
@@ -89,6 +93,12 @@ def main(arguments: list[str]) -> int:
         return 2
     if arguments[0] == "run":
         return run(arguments[1:]) if set_up("run") else 2
+    if arguments[0] == "nightly":
+        # options that are none of its own are said before anything is installed
+        sys.path.insert(0, str(ROOT))
+        from tools import nightly
+
+        nightly.parsed(arguments[1:])
     if not set_up("test") or not set_up_models():
         return 2
     if arguments[0] == "nightly":

@@ -1,10 +1,12 @@
 """What takes too long for each change: run it, and compare with the last night.
 
-    python3 tools/dev.py nightly [--only WORD] [--folder DIR]
+    python3 tools/dev.py nightly [--only WORD] [--folder DIR] [--rehearse]
 
 Each night is a file DATE.json in the folder, nightly/ if not given: of each step its exit
 status, its time on the CPU, and the tests that failed. --only runs the steps whose title
-has the word. Exit status: 1 where a step failed, or took half as long again as last time.
+has the word. --rehearse runs a small part of each step, minutes in all, to see that a
+night works here; its folder is nightly/rehearsal. Exit status: 1 where a step failed, or
+took half as long again as last time.
 """
 
 from __future__ import annotations
@@ -51,6 +53,24 @@ STEPS = {
     "benchmark mcp": "python benchmarks/bench_mcp.py --rounds 3",
 }
 """Title → command, whose first word lies beside this Python."""
+
+_ONE = f"{_TESTS} tests/references/test_rmsnorm.py --definition rmsnorm_h128"
+
+REHEARSAL = {
+    "slow tests": f"{_TESTS} -m slow tests/functional/test_first_review.py",
+    "large cases": f"{_ONE} --sizes large",
+    "workloads": f"{_ONE} --sizes small --workloads all -k workload",
+    "three seeds": f"{_ONE} --sizes small --workloads none --seed 1 --seed 2 --seed 3",
+    "parity": "trace-dataset parity --model llama",
+    "benchmark gen-tests": "python benchmarks/bench_gen_tests.py --runs 1",
+    "benchmark validate": "python benchmarks/bench_validate.py --runs 1",
+    "benchmark review": "python benchmarks/bench_review.py --runs 1",
+    "benchmark review of 500": "python benchmarks/bench_review.py --many 5 --runs 1",
+    "benchmark evaluate": "python benchmarks/bench_evaluate.py 2",
+    "benchmark push": "python benchmarks/bench_push.py --runs 1",
+    "benchmark mcp": "python benchmarks/bench_mcp.py",
+}
+"""The same titles, each with a small part of the command."""
 
 
 @dataclass(frozen=True)
@@ -138,17 +158,30 @@ def last_night(folder: Path) -> dict[str, dict[str, object]]:
     return steps
 
 
-def main() -> int:
-    """Run the steps and compare; return the exit status."""
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options. Raises SystemExit for --help, and for what is none."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python3 tools/dev.py nightly",
+        usage="%(prog)s [options]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", default="", metavar="WORD")
-    parser.add_argument("--folder", type=Path, default=ROOT / "nightly", metavar="DIR")
-    options = parser.parse_args()
-    chosen = {t: c for t, c in STEPS.items() if options.only in t}
-    if not chosen:
+    parser.add_argument("--folder", type=Path, metavar="DIR")
+    parser.add_argument("--rehearse", action="store_true")
+    options = parser.parse_args(arguments)
+    if not any(options.only in title for title in STEPS):
         parser.error(f"--only {options.only}: choose a word of {', '.join(STEPS)}")
+    if options.folder is None:
+        options.folder = ROOT / "nightly" / ("rehearsal" if options.rehearse else "")
+    return options
+
+
+def main() -> int:
+    """Run the steps and compare; return the exit status."""
+    options = parsed(sys.argv[1:])
+    steps_of = REHEARSAL if options.rehearse else STEPS
+    chosen = {t: c for t, c in steps_of.items() if options.only in t}
     options.folder.mkdir(parents=True, exist_ok=True)
     last, steps, worse = last_night(options.folder), {}, []
     for title, command in chosen.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,43 @@ def test_nights_follow_each_other(
 
 
 def test_every_step_is_there() -> None:
-    for command in nightly.STEPS.values():
+    assert [*nightly.REHEARSAL] == [*nightly.STEPS]
+    for command in (*nightly.STEPS.values(), *nightly.REHEARSAL.values()):
         program, *words = command.split()
         assert (Path(sys.executable).parent / program).exists()
         scripts = [word for word in words if word.endswith(".py")]
         assert all((nightly.ROOT / script).is_file() for script in scripts)
+
+
+def test_a_rehearsal_is_compared_with_rehearsals() -> None:
+    assert nightly.parsed([]).folder == nightly.ROOT / "nightly"
+    rehearsal = nightly.parsed(["--rehearse"])
+    assert rehearsal.folder == nightly.ROOT / "nightly/rehearsal"
+    assert nightly.last_night(Path("no such folder")) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "says"),
+    [
+        (["--help"], 0, "tools/dev.py nightly"),
+        (["nightly", "--help"], 0, "--rehearse"),
+        (["run", "-h"], 0, "tools/dev.py run"),
+        (["nightly", "--only", "benchmrk"], 2, "choose a word of slow tests"),
+        (["runn"], 2, "Error: runn"),
+    ],
+)
+def test_what_needs_no_environment_makes_none(
+    options: list[str], status: int, says: str
+) -> None:
+    # no package is installed, and no environment can be made
+    code = "import dev, sys; dev.set_up = None; sys.exit(dev.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, *options],
+        cwd=nightly.ROOT / "tools",
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == status, done.stderr
+    assert says in done.stdout + done.stderr
