@@ -11,8 +11,7 @@ import ast
 import math
 import operator as op
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_STEPS = 100_000
 """Steps of one evaluation: one for a node, one for 256 values; a constraint has ten."""
@@ -27,8 +26,7 @@ class Unsupported(Exception):
     """Report in a few words what the evaluator does not support."""
 
 
-@dataclass(frozen=True)
-class TensorValue:
+class TensorValue(NamedTuple):
     """Stand for a tensor: its shape, and its values in row-major order if known."""
 
     shape: tuple[int, ...]
@@ -92,21 +90,23 @@ class _Evaluation:
     def of(self, node: ast.expr) -> Any:
         self.spend(1)
         match node:
-            case ast.Constant(bool() | int() | float() | None as value):
-                return value
             case ast.Name(name):
                 if name not in self.names:
                     raise Unknown(f"{name[:40]!r} has no value")
                 return self.names[name]
-            case ast.UnaryOp(operator, operand):
-                return _OPERATORS[type(operator)](self.plain(operand))
-            case ast.BinOp(left, operator, right):
-                return _computed(operator, self.plain(left), self.plain(right))
-            case ast.BoolOp(operator, parts):
-                return self.boolean(isinstance(operator, ast.And), parts)
+            case ast.Constant(bool() | int() | float() | None as value):
+                return value
             case ast.Compare(left, operators, parts):
                 pairs = zip(operators, (left, *parts), parts, strict=False)
                 return all(self.compared(*pair) for pair in pairs)
+            case ast.BinOp(left, operator, right):
+                return _computed(operator, self.plain(left), self.plain(right))
+            case ast.Call(ast.Attribute(value, "item"), [], []):
+                return self.plain(value)
+            case ast.UnaryOp(operator, operand):
+                return _OPERATORS[type(operator)](self.plain(operand))
+            case ast.BoolOp(operator, parts):
+                return self.boolean(isinstance(operator, ast.And), parts)
             case ast.IfExp(test, body, orelse):
                 return self.of(body if self.plain(test) else orelse)
             case ast.Tuple(parts):
@@ -128,8 +128,6 @@ class _Evaluation:
                 return len(self.of(value).shape)
             case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
                 return self.call(FUNCTIONS[name], [*map(self.of, arguments)])
-            case ast.Call(ast.Attribute(value, "item"), [], []):
-                return self.plain(value)
             case ast.Call(ast.Attribute(value, "tolist"), [], []):
                 return list(self.items(self.of(value)))
             case ast.Call(ast.Attribute(value, "numel"), [], []):

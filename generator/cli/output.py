@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import click
@@ -117,6 +116,8 @@ def write_files(root: Path, files: Mapping[str, bytes]) -> None:
 
 def check_writable(root: Path) -> None:
     """Write to a folder and remove that again, before long work. Raises OSError."""
+    from tempfile import NamedTemporaryFile
+
     root.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=root, prefix=".writable-") as file:
         file.write(bytes(_PROBE_BYTES))

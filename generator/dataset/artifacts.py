@@ -37,11 +37,15 @@ BLOBS = "blob/workloads"
 
 @dataclass
 class Artifacts:
-    """The paths of what each definition has, and Problems."""
+    """The paths of what each definition has, and Problems.
+
+    `blobs` are the definitions that have a folder of them.
+    """
 
     workloads: dict[Key, list[str]] = field(default_factory=dict)
     solutions: dict[Key, list[str]] = field(default_factory=dict)
     traces: dict[Key, list[str]] = field(default_factory=dict)
+    blobs: set[Key] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -82,5 +86,6 @@ def discover_artifacts(root: Path, known: Container[Key] | None) -> Artifacts:
             else:
                 problems.append(wrong_extension(path, ".jsonl"))
     for path, (op_type, name) in folders(root, BLOBS, 2, problems):
+        artifacts.blobs.add((op_type, name))
         attach(None, BLOB_UNUSED, path, (op_type, name))
     return artifacts

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+NamedShapes = frozenset[tuple[str, tuple[str, ...] | None]]
+Shapes = tuple[NamedShapes, NamedShapes, frozenset[str]]
+"""The shapes of inputs and of outputs by name, and the constant axes among theirs."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedAxis:
@@ -76,6 +80,16 @@ class LoadedDefinition:
     def var_axes(self) -> tuple[str, ...]:
         """Return the names of the variable axes, in the file's order."""
         return tuple(n for n, a in self.axes.items() if a.value is None)
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """Return what an op's functions read of it: the shapes, and which axes are constant."""
+        groups = (self.inputs, self.outputs)
+        inputs, outputs = (
+            frozenset((n, t.shape) for n, t in g.items()) for g in groups
+        )
+        used = {axis for _, shape in (*inputs, *outputs) for axis in shape or ()}
+        return inputs, outputs, frozenset(used & self.const_axes.keys())
 
     def tag_values(self, key: str) -> tuple[str, ...]:
         """Return the values of the tags `key:value`, in the file's order."""

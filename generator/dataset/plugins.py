@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -32,8 +34,16 @@ def _has_any(path: tuple[str, ...]) -> bool:
 
     Most installations have none, and to import importlib.metadata takes 50 ms.
     """
-    files = (f for p in path for f in Path(p).glob("*-info/entry_points.txt"))
-    return any(f.is_file() and _GROUPS in f.read_bytes() for f in files)
+    return any(_GROUPS in text for folder in path for text in _entry_points(folder))
+
+
+def _entry_points(folder: str) -> Iterator[bytes]:
+    """Yield the texts of entry points in a folder of installed distributions."""
+    with suppress(OSError), os.scandir(folder or ".") as scanned:
+        for entry in scanned:
+            if entry.name.endswith("-info"):
+                with suppress(OSError):
+                    yield Path(entry.path, "entry_points.txt").read_bytes()
 
 
 def plugins(group: str) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from generator.dataset.definition import LoadedDefinition
+from generator.dataset.definition import LoadedDefinition, Shapes
 from generator.ops.registry import op_specs, optional_op_module
 from generator.ops.spec import OpSpec
 
@@ -33,7 +33,7 @@ def why_not_served(definition: LoadedDefinition) -> str | None:
     The first difference from the nearest interface of the op_type's family: `moe: axis
     intermediate_size is missing`. An op_type without a family serves any interface.
     """
-    if _shapes_of(definition) in _exact(definition.op_type):
+    if definition.shapes in _exact(definition.op_type):
         return None
     differences = [
         [*_differences(served, definition)] for served in _served(definition.op_type)
@@ -64,23 +64,13 @@ def _served(op_type: str) -> tuple[_Served, ...]:
     return tuple(interfaces)
 
 
-_Shapes = tuple[frozenset[tuple[str, _Shape]], ...]
-
-
 @cache
-def _exact(op_type: str) -> frozenset[tuple[_Shapes, frozenset[str]]]:
+def _exact(op_type: str) -> frozenset[Shapes]:
     """Return the interfaces that an op serves, to find an equal one at once."""
     return frozenset(
-        ((frozenset(one.inputs), frozenset(one.outputs)), one.constant)
+        (frozenset(one.inputs), frozenset(one.outputs), one.constant)
         for one in _served(op_type)
     )
-
-
-def _shapes_of(definition: LoadedDefinition) -> tuple[_Shapes, frozenset[str]]:
-    groups = (definition.inputs, definition.outputs)
-    shapes = tuple(frozenset((n, t.shape) for n, t in g.items()) for g in groups)
-    used = _axes(shape for group in shapes for _, shape in group)
-    return shapes, frozenset(axis for axis in used if axis in definition.const_axes)
 
 
 def _differences(served: _Served, definition: LoadedDefinition) -> Iterator[str]:

@@ -69,10 +69,8 @@ def check_blobs(
     """
     for name, source in inputs.items():
         tensor = definition.inputs.get(name) if definition is not None else None
-        shape = None
-        named = tensor.shape if tensor is not None else None
-        if tensor is not None and named is not None and axes.keys() >= set(named):
-            shape = tuple(axes[axis] for axis in named)
+        shape = _shape(tensor, axes)
+        if tensor is not None and shape is not None:
             size = math.prod(shape) * _DTYPES[tensor.dtype][1] // 8
             if size > MAX_INPUT_BYTES:
                 # a number of thousands of digits can't be shown
@@ -87,20 +85,32 @@ def check_blobs(
         if source["type"] != "safetensors":
             continue
         where = ("workload", "inputs", name, "path")
-        key, shown = source["tensor_key"], quote(source["path"], 200)
-        opened = blobs.open(source["path"])
+        path, key = source["path"], source["tensor_key"]
+        opened = blobs.open(path)
         if not isinstance(opened, TensorFile):
             rule, what = opened
-            yield rule.at(f"The blob {shown} {what}.", *where)
+            yield rule.at(f"The blob {quote(path, 200)} {what}.", *where)
         elif defect := _defect(opened, key, tensor, shape):
             rule, what = defect
-            yield rule.at(f"In the blob {shown} {what}", *where)
+            yield rule.at(f"In the blob {quote(path, 200)} {what}", *where)
         elif shape is not None and definition and _wanted(definition.constraints, name):
             numbers = opened.integers(key)
             if numbers is None:
                 message = f"The values of {quote(name)} are not looked at."
                 yield BLOB_UNREAD.at(message, *where)
             values[name] = TensorValue(shape, numbers)
+
+
+def _shape(
+    tensor: LoadedTensor | None, axes: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """Return the sizes of an input, None of a scalar or where an axis has no size."""
+    if tensor is None or tensor.shape is None:
+        return None
+    try:
+        return tuple([axes[axis] for axis in tensor.shape])
+    except KeyError:
+        return None
 
 
 def _defect(
@@ -115,14 +125,14 @@ def _defect(
         return BLOB_KEY, f"there is no tensor {quote(key)}.{guess}"
     if tensor is None or tensor.shape is None:
         return None
-    shown = f"the tensor {quote(key)} is"
     packed = tensor.dtype == "float4_e2m1" and entry.dtype in ("U8", "I8")
     if entry.dtype != _DTYPES[tensor.dtype][0] and not packed:
-        return BLOB_DTYPE, f"{shown} {entry.dtype}, the input is {tensor.dtype}."
+        types = f"{entry.dtype}, the input is {tensor.dtype}"
+        return BLOB_DTYPE, f"the tensor {quote(key)} is {types}."
     stored = (*shape[:-1], shape[-1] // 2) if shape and packed else shape
     if stored is not None and entry.shape != stored:
         sizes = f"{list(entry.shape)}, the axes say {list(shape or ())}"
-        return BLOB_SHAPE, f"{shown} {sizes}."
+        return BLOB_SHAPE, f"the tensor {quote(key)} is {sizes}."
     return None
 
 

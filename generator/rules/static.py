@@ -52,6 +52,7 @@ _GIVEN = frozenset(
 )
 # what binds names, or asks whether they are bound, in ways that no reader can follow
 _DYNAMIC = frozenset(("NameError", "exec", "globals", "locals", "setattr", "vars"))
+_STORE_NAME = dis.opmap["STORE_NAME"]
 _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
 _GLOBAL_CALLS = frozenset(
     (
@@ -305,8 +306,8 @@ def _names(source: str) -> tuple[set[str], dict[str, int]]:
     codes = [module]
     for code in codes:
         codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
-    bound = {name for how, name, _ in _accesses(module) if how == "STORE_NAME"}
-    # to disassemble functions takes time: only where a name may be found, and is not
+    bound = set(_stored(module))
+    # to disassemble takes time: only where a name may be found, and is not
     # an attribute that a local of another function is called like
     read = {node.id for node in nodes if isinstance(node, ast.Name)} - bound - _GIVEN
     if not any(read & set(code.co_names) - _locals(code) for code in codes):
@@ -320,6 +321,17 @@ def _names(source: str) -> tuple[set[str], dict[str, int]]:
             if how in _READS and name in read - bound - local:
                 undefined[name] = min(line, undefined.get(name, line))
     return bound, dict(sorted(undefined.items(), key=lambda item: (item[1], item[0])))
+
+
+def _stored(code: CodeType) -> Iterator[str]:
+    """Yield the names that a module binds."""
+    argument = 0
+    for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        argument = argument << 8 | low
+        if operation == _STORE_NAME:
+            yield code.co_names[argument]
+        if operation != dis.EXTENDED_ARG:
+            argument = 0
 
 
 def _locals(code: CodeType) -> set[str]:

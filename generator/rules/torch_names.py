@@ -55,7 +55,8 @@ def _missing(source: str) -> tuple[tuple[str, str, int], ...]:
     modules = _known()[1]
     missing: dict[tuple[str, str], int] = {}
     for module, name, line in _reads(nodes, aliases):
-        if module in modules and name not in modules[module] | asked:
+        known = modules.get(module)
+        if known is not None and name not in known and name not in asked:
             missing.setdefault((module, name), line)
     return tuple((module, name, line) for (module, name), line in missing.items())
 

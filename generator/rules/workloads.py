@@ -91,7 +91,8 @@ def check_form(
     for name, tensor in definition.inputs.items():
         if name in sources:
             yield from _check_kind(tensor, sources[name])
-            yield from _check_scale(definition, name, sources[name])
+            if name == _SCALE:
+                yield from _check_scale(definition, sources[name])
         elif not tensor.optional:
             message = f"The input {quote(name)} is missing."
             yield WORKLOAD_INPUT.at(message, "workload", "inputs")
@@ -103,25 +104,25 @@ def check_form(
 
 
 def _check_kind(tensor: LoadedTensor, source: Mapping[str, Any]) -> Iterator[Problem]:
-    where = ("workload", "inputs", tensor.name)
     is_scalar = tensor.shape is None
     if is_scalar != (source["type"] == "scalar"):
         noun = "a scalar" if is_scalar else "a tensor"
         message = f"The input {quote(tensor.name)} is {noun}, not {source['type']}."
-        yield WORKLOAD_INPUT_KIND.at(message, *where)
+        yield WORKLOAD_INPUT_KIND.at(message, "workload", "inputs", tensor.name)
     elif is_scalar and not _fits(source["value"], tensor.dtype):
         message = (
             f"The value of {quote(tensor.name)} is {show(source['value'])}, which "
         )
-        yield WORKLOAD_SCALAR.at(f"{message}is no {tensor.dtype}.", *where, "value")
+        where = ("workload", "inputs", tensor.name, "value")
+        yield WORKLOAD_SCALAR.at(f"{message}is no {tensor.dtype}.", *where)
 
 
 def _check_scale(
-    definition: LoadedDefinition, name: str, source: Mapping[str, Any]
+    definition: LoadedDefinition, source: Mapping[str, Any]
 ) -> Iterator[Problem]:
     """Yield a Problem if the softmax's scale is that of no model that a tag names."""
     value = source.get("value")
-    if name != _SCALE or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         return
     known = {
         model: model_figures()[model]["softmax_scale"]
@@ -134,7 +135,7 @@ def _check_scale(
             f"sm_scale is {value:.7g}, but {scales}.",
             "workload",
             "inputs",
-            name,
+            _SCALE,
             "value",
         )
 

@@ -12,7 +12,6 @@ from typing import Any
 from generator.dataset.artifacts import BLOBS
 from generator.dataset.blobs import Blobs
 from generator.dataset.definition import LoadedDefinition, build_definition
-from generator.dataset.file_reading import mode_of
 from generator.dataset.json_file import JsonFile
 from generator.dataset.paths import PATH_EXTENSION, DatasetFile, inside
 from generator.dataset.schema import read_checked, read_checked_lines
@@ -46,13 +45,15 @@ from generator.validation.workload_check import check_workload_file
 class DefinitionFiles:
     """The files that are checked together, relative to the dataset's root.
 
-    `loaded` is what loading `file` gave, where that is known already.
+    `has_blobs` says that the definition has a folder of blobs. `loaded` is what loading
+    `file` gave, where that is known already.
     """
 
     file: DatasetFile
     workloads: str | None = None
     solutions: tuple[str, ...] = ()
     traces: tuple[str, ...] = ()
+    has_blobs: bool = False
     loaded: LoadedFile | None = None
 
 
@@ -99,7 +100,8 @@ def check_unit(
         problems += check_coverage(known, unit.traces[0])
     folder = f"{BLOBS}/{file.op_type}/{file.name}/"
     used = {posixpath.normpath(path) for path in blobs.states}
-    unused = tuple(_unused(root, folder, used, problems))
+    listed = _unused(root, folder, used, problems) if unit.has_blobs else ()
+    unused = tuple(listed)  # puts what is wrong with the folder into `problems`
     return CheckedDefinition(
         name=definition.name if definition is not None else None,
         problems=tuple(problems),
@@ -169,8 +171,6 @@ def _unused(
     root: Path, folder: str, used: set[str], problems: list[Problem]
 ) -> Iterator[str]:
     """Yield the paths in a definition's folder of blobs that no workload points to."""
-    if mode_of(root, folder.rstrip("/")) is None:
-        return
     for entry, path in inside(root, folder.rstrip("/"), problems):
         if path in used:
             continue

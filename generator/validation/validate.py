@@ -97,7 +97,8 @@ def make_plan(
         (workloads,) = artifacts.workloads.get(key, (None,))
         solutions = tuple(artifacts.solutions.get(key, ()))
         traces = tuple(artifacts.traces.get(key, ()))
-        units.append(DefinitionFiles(file, workloads, solutions, traces))
+        has_blobs = key in artifacts.blobs
+        units.append(DefinitionFiles(file, workloads, solutions, traces, has_blobs))
     return ValidationPlan(root, tuple(units), discovered, tuple(problems), whole)
 
 
@@ -150,9 +151,11 @@ def _found(plan: ValidationPlan, counts: Counts, checked: Checked) -> Iterator[P
     elsewhere: set[str] = set()
     evidence = KernelEvidence(plan.root)
     beside = Beside(installed_flashinfer(), evidence)
+    # processes have their work before this one reads the audit
+    begun = [*islice(checked, 1)]
     audits = Audits(plan.root)
     yield from audits.problems
-    for unit, outcome in checked:
+    for unit, outcome in chain(begun, checked):
         path = unit.file.path
         counts.definitions += 1
         counts.workloads += outcome.workloads
