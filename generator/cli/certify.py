@@ -12,7 +12,7 @@ import click
 from generator.api import require_device
 from generator.cli import options
 from generator.cli.choose import Choice
-from generator.cli.evaluate import chosen_conditions
+from generator.cli.evaluate import chosen_names
 from generator.cli.output import (
     check_writable,
     progress,
@@ -33,9 +33,9 @@ _NEEDED = ("torch", "numpy")
 def certify(
     choice: Choice = options.part,
     providers: tuple[str, ...] = options.several(
-        "Take this provider's kernels; may be repeated. All of flashinfer, sglang and "
-        "pytorch if not given.",
-        tuple(known_providers()),
+        "Take the kernels of flashinfer, sglang or pytorch; several with commas. All "
+        "if not given.",
+        "PROVIDER,...",
         "--provider",
     ),
     conditions: tuple[str, ...] = options.several(
@@ -113,9 +113,11 @@ def certify(
         dataset,
         {
             "device": device,
-            "providers": list(providers or known_providers()),
-            "conditions": chosen_conditions("--as", under),
-            "sanitizers": chosen_conditions("--sanitize", sanitize, SANITIZERS),
+            "providers": chosen_names(
+                "--provider", providers or ("all",), tuple(known_providers())
+            ),
+            "conditions": chosen_names("--as", under),
+            "sanitizers": chosen_names("--sanitize", sanitize, SANITIZERS),
             "soak": soak,
             "timeout": timeout,
             "secret": secrets.randbits(62),

@@ -26,7 +26,7 @@ _NEEDED = ("torch", "numpy", "pytest", "safetensors")
 _ON_A_GPU = 4
 
 
-def chosen_conditions(
+def chosen_names(
     option: str, values: tuple[str, ...], names: tuple[str, ...] = NAMES
 ) -> list[str]:
     """Return which of `names` an option has, in their order; `all` is all of them."""
@@ -151,8 +151,8 @@ def evaluate(
         raise click.UsageError("--keep-failures shows what --secret hides: not both.")
     if keep_failures and executor == "ray":
         raise click.UsageError("--keep-failures is for a run on this machine.")
-    must = chosen_conditions("--require", required)
-    under = [*dict.fromkeys((*chosen_conditions("--as", conditions), *must))]
+    must = chosen_names("--require", required)
+    under = [*dict.fromkeys((*chosen_names("--as", conditions), *must))]
     if lacking := [name for name in must if name in OF_CUDA and device != "cuda"]:
         raise click.UsageError(f"--require {lacking[0]} goes with --device cuda.")
     choice.find()
@@ -184,7 +184,7 @@ def evaluate(
     folder = str(keep_failures.absolute()) if keep_failures else ""
     asks = replace(asks, case=case, keep_failures=folder)
     asks = replace(asks, conditions=under, required=must, soak=soak)
-    tools = chosen_conditions("--sanitize", sanitize, SANITIZERS)
+    tools = chosen_names("--sanitize", sanitize, SANITIZERS)
     asks = replace(asks, sanitizers=tools, memory=memory)
     asks = replace(asks, memory_bytes=memory_limit and memory_limit << 20)
     if output is not None:

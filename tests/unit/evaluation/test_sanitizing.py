@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click import BadParameter
 
-from generator.cli.evaluate import chosen_conditions
+from generator.cli.evaluate import chosen_names
 from generator.dataset.paths import discover_definitions
 from generator.evaluation.conditions.asking import Asking
 from generator.evaluation.conditions.condition import SANITIZERS, Condition
@@ -228,8 +228,18 @@ def test_production_kernel_runs_below_the_tool(kernel, said, tmp_path, monkeypat
 
 
 def test_tools_are_chosen_by_name():
-    assert chosen_conditions("--sanitize", ("all",), SANITIZERS) == [*SANITIZERS]
-    chosen = chosen_conditions("--sanitize", ("synccheck, memcheck",), SANITIZERS)
+    assert chosen_names("--sanitize", ("all",), SANITIZERS) == [*SANITIZERS]
+    chosen = chosen_names("--sanitize", ("synccheck, memcheck",), SANITIZERS)
     assert chosen == ["memcheck", "synccheck"]
     with pytest.raises(BadParameter, match="'graph' is not one of memcheck, racecheck"):
-        chosen_conditions("--sanitize", ("graph",), SANITIZERS)
+        chosen_names("--sanitize", ("graph",), SANITIZERS)
+
+
+def test_providers_are_chosen_with_commas_too():
+    providers = ("flashinfer", "sglang", "pytorch")
+    assert chosen_names("--provider", ("pytorch,flashinfer",), providers) == [
+        "flashinfer",
+        "pytorch",
+    ]
+    with pytest.raises(BadParameter, match="flashinfer, sglang, pytorch, all"):
+        chosen_names("--provider", ("cublas",), providers)
