@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.head_norm_inputs import UNROUNDED, UNROUNDED_NORM, unrounded
 from generator.ops.op_types.rope.angles import scaling_of, turns
 from generator.ops.op_types.rope.relations import rope_relations
 from generator.running.harness import (
@@ -35,6 +36,7 @@ from kernel_judge.subject import Kernel, Op
 
 # ---- the op: cases, inputs, float64 oracle, production kernels
 # oracle: generator.ops.op_types.rope.angles
+# bounds: generator.ops.head_norm_inputs
 # relations: generator.ops.op_types.rope.relations
 
 _TO_ORACLE = Tolerance(rtol=4e-3, atol=4e-6, nmse=5e-6)
@@ -60,8 +62,7 @@ _ROUNDED_NORM = (
     "squared) are 7e-6 of the power"
 )
 _OUTPUTS = ("q_out", "k_out")
-# a case whose normalised heads bfloat16 holds
-_UNROUNDED_NORM = "equal-magnitudes"
+_EQUAL = "equal-magnitudes"
 TOLERANCES = (
     *(Override(o, _TO_ORACLE, _ONE_ROUNDING, source="oracle") for o in _OUTPUTS),
     *(
@@ -82,11 +83,12 @@ TOLERANCES = (
         Override(
             o,
             _TO_KERNEL,
-            f"FlashInfer's norm gives the weights, which it rounds to; {_ROUNDED_ALIKE}",
+            f"FlashInfer's norm gives what bfloat16 holds; {_ROUNDED_ALIKE}",
             source="flashinfer",
-            case=_UNROUNDED_NORM,
+            case=case,
         )
         for o in _OUTPUTS
+        for case in (_EQUAL, UNROUNDED_NORM)
     ),
     *(
         Override(
@@ -117,7 +119,8 @@ def cases(definition: Definition) -> list[Case]:
     if "q_weight" in names:
         axes = _axes(3, 6, 1, 50)
         cases.append(Case("small-values", "small", axes, {"std": 1e-3}))
-        cases.append(Case(_UNROUNDED_NORM, "small", axes, {"magnitude": 16.0}))
+        cases.append(Case(_EQUAL, "small", axes, {"magnitude": 16.0}))
+        cases.append(Case(UNROUNDED_NORM, "small", axes, UNROUNDED))
     if "pos_ids" not in names:
         return cases
     return [
@@ -170,18 +173,16 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     names = definition.interface.inputs
     tokens, size = axes["num_tokens"], axes["head_size"]
     rows = axes.get("max_seq_len", _POSITIONS)
-    std, magnitude = case.params.get("std", 1.0), case.params.get("magnitude")
+    std = case.params.get("std", 1.0)
     inputs: dict[str, Any] = {}
     for name, heads in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
         shape = (tokens, axes[heads], size)
         inputs[name] = stream.child(name).values(shape, std, torch.bfloat16)
         if f"{name}_weight" in names:
             weight = 0.5 + stream.child(f"{name}_weight").values((size,), 0.4)
-            if magnitude is not None:
-                inputs[name] = torch.full_like(inputs[name], magnitude).copysign(
-                    inputs[name]
-                )
-                weight = (weight * 64.0).round() / 64.0
+            if "magnitude" in case.params:
+                sizes, weight = unrounded(definition, case, weight)
+                inputs[name] = sizes.to(torch.bfloat16).copysign(inputs[name])
             inputs[f"{name}_weight"] = weight.to(torch.bfloat16)
     if "cos_sin_cache" in names:
         # rational points of the circle: cosines would differ between libraries
@@ -440,7 +441,7 @@ class RopeTests(
 # Reasons, each derived with its bound:
 # (1) three float32 operations and one rounding to bfloat16.
 # (2) kernels have angles in float32.
-# (3) FlashInfer's norm gives the weights, which it rounds to.
+# (3) FlashInfer's norm gives what bfloat16 holds.
 # (4) FlashInfer's norm rounds to bfloat16 before the rotation.
 # (5) both sides round nearly the same float32 value once, to neighbours at most.
 
@@ -533,10 +534,12 @@ class TestDeepseekRopePosIdsGptjTheta10000Scale40H128Kv1D64(RopeTests):
 #   output  source                          rtol   atol   NMSE   reason
 #   q_out   oracle                          0.004  4e-06  5e-06  (1)
 #   q_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   q_out   flashinfer in held-by-bfloat16  0.008  4e-06  1e-06  (3)
 #   q_out   flashinfer                      0.008  0.024  1e-05  (4)
 #   q_out   sglang                          0.008  4e-06  1e-06  (5)
 #   k_out   oracle                          0.004  4e-06  5e-06  (1)
 #   k_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   k_out   flashinfer in held-by-bfloat16  0.008  4e-06  1e-06  (3)
 #   k_out   flashinfer                      0.008  0.024  1e-05  (4)
 #   k_out   sglang                          0.008  4e-06  1e-06  (5)
 def reference_gemma_qk_rmsnorm_rope_eps_1em6():
@@ -746,9 +749,11 @@ class TestLlama31RopePosIdsTheta500000Scale8H64Kv8D128(
 #   output  source                          rtol   atol   NMSE   reason
 #   q_out   oracle                          0.004  4e-06  5e-06  (1)
 #   q_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   q_out   flashinfer in held-by-bfloat16  0.008  4e-06  1e-06  (3)
 #   q_out   flashinfer, sglang              0.008  4e-06  1e-06  (5)
 #   k_out   oracle                          0.004  4e-06  5e-06  (1)
 #   k_out   flashinfer in equal-magnitudes  0.008  4e-06  1e-06  (3)
+#   k_out   flashinfer in held-by-bfloat16  0.008  4e-06  1e-06  (3)
 #   k_out   flashinfer, sglang              0.008  4e-06  1e-06  (5)
 def reference_mrope_interleaved_t11_y11_x10_d256_rd64():
     import torch

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.head_norm_inputs import UNROUNDED, UNROUNDED_NORM, unrounded
 from generator.ops.op_types.rope.angles import scaling_of, turns
 from generator.ops.op_types.rope.relations import rope_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
@@ -43,8 +44,7 @@ _ROUNDED_NORM = (
     "squared) are 7e-6 of the power"
 )
 _OUTPUTS = ("q_out", "k_out")
-# a case whose normalised heads bfloat16 holds
-_UNROUNDED_NORM = "equal-magnitudes"
+_EQUAL = "equal-magnitudes"
 TOLERANCES = (
     *(Override(o, _TO_ORACLE, _ONE_ROUNDING, source="oracle") for o in _OUTPUTS),
     *(
@@ -65,11 +65,12 @@ TOLERANCES = (
         Override(
             o,
             _TO_KERNEL,
-            f"FlashInfer's norm gives the weights, which it rounds to; {_ROUNDED_ALIKE}",
+            f"FlashInfer's norm gives what bfloat16 holds; {_ROUNDED_ALIKE}",
             source="flashinfer",
-            case=_UNROUNDED_NORM,
+            case=case,
         )
         for o in _OUTPUTS
+        for case in (_EQUAL, UNROUNDED_NORM)
     ),
     *(
         Override(
@@ -100,7 +101,8 @@ def cases(definition: Definition) -> list[Case]:
     if "q_weight" in names:
         axes = _axes(3, 6, 1, 50)
         cases.append(Case("small-values", "small", axes, {"std": 1e-3}))
-        cases.append(Case(_UNROUNDED_NORM, "small", axes, {"magnitude": 16.0}))
+        cases.append(Case(_EQUAL, "small", axes, {"magnitude": 16.0}))
+        cases.append(Case(UNROUNDED_NORM, "small", axes, UNROUNDED))
     if "pos_ids" not in names:
         return cases
     return [
@@ -153,18 +155,16 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     names = definition.interface.inputs
     tokens, size = axes["num_tokens"], axes["head_size"]
     rows = axes.get("max_seq_len", _POSITIONS)
-    std, magnitude = case.params.get("std", 1.0), case.params.get("magnitude")
+    std = case.params.get("std", 1.0)
     inputs: dict[str, Any] = {}
     for name, heads in (("q", "num_qo_heads"), ("k", "num_kv_heads")):
         shape = (tokens, axes[heads], size)
         inputs[name] = stream.child(name).values(shape, std, torch.bfloat16)
         if f"{name}_weight" in names:
             weight = 0.5 + stream.child(f"{name}_weight").values((size,), 0.4)
-            if magnitude is not None:
-                inputs[name] = torch.full_like(inputs[name], magnitude).copysign(
-                    inputs[name]
-                )
-                weight = (weight * 64.0).round() / 64.0
+            if "magnitude" in case.params:
+                sizes, weight = unrounded(definition, case, weight)
+                inputs[name] = sizes.to(torch.bfloat16).copysign(inputs[name])
             inputs[f"{name}_weight"] = weight.to(torch.bfloat16)
     if "cos_sin_cache" in names:
         # rational points of the circle: cosines would differ between libraries

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.head_norm_inputs import UNROUNDED, UNROUNDED_NORM, unrounded
 from generator.ops.op_types.rope_store.relations import store_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
@@ -36,6 +37,16 @@ TOLERANCES = (
     Override("v_cache_out", EXACT, "bits are copied, none is computed"),
     *(
         Override(o, Tolerance(4e-3, 4e-6, 5e-6), _ONE_ROUNDING, source="oracle")
+        for o in _TURNED
+    ),
+    *(
+        Override(
+            o,
+            Tolerance(8e-3, 4e-6, 1e-6),
+            f"FlashInfer's norm gives what bfloat16 holds; {_ROUNDED_ALIKE}",
+            source="flashinfer",
+            case=UNROUNDED_NORM,
+        )
         for o in _TURNED
     ),
     *(
@@ -68,6 +79,8 @@ def cases(definition: Definition) -> list[Case]:
     ]
     if "q_weight" in definition.interface.inputs:
         usual.append(Case("small-values", "small", _axes(3, 8, 50), {"std": 1e-3}))
+        # all slots have a token: rows that are copied have no error
+        usual.append(Case(UNROUNDED_NORM, "small", _axes(5, 5, 50), UNROUNDED))
     return usual
 
 
@@ -79,7 +92,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     """Return heads, rational points of the circle, both ends of positions and slots.
 
     Heads and caches are bfloat16, cos_sin_cache float32 [max_seq_len, rotary_dim],
-    positions and slots int64 [num_tokens], of which no slot occurs twice.
+    positions and slots int64 [num_tokens], of which no slot occurs twice. With a
+    `magnitude` heads are normalised without rounding (`unrounded`).
     """
     axes = {**definition.axes, **case.axes}
     tokens, rows, slots = (axes[n] for n in ("num_tokens", "max_seq_len", "num_slots"))
@@ -91,9 +105,12 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         )
         for name, count in heads.items()
     }
-    for name in ("q_weight", "k_weight"):
-        weight = 0.5 + stream.child(name).values((size,), 0.4)
-        inputs[name] = weight.to(torch.bfloat16)
+    for name in ("q", "k"):
+        weight = 0.5 + stream.child(f"{name}_weight").values((size,), 0.4)
+        if "magnitude" in case.params:
+            sizes, weight = unrounded(definition, case, weight)
+            inputs[name] = sizes.to(torch.bfloat16).copysign(inputs[name])
+        inputs[f"{name}_weight"] = weight.to(torch.bfloat16)
     for name in ("k_cache", "v_cache"):
         shape = (slots, axes["num_kv_heads"], size)
         inputs[name] = stream.child(name).values(shape, 1.0, torch.bfloat16)
