@@ -244,7 +244,10 @@ def _judged(keyword: str, wanted: Any, schema: Any, value: Any) -> tuple[Rule, s
             allowed = " or ".join(_NOUNS.get(name, f"a {name}") for name in names)
             return SCHEMA_TYPE, f"must be {allowed}, is {shown}."
         case "pattern":
-            what = f"is {shown}, which does not have the right form."
+            like = "".join(
+                f", as {show(e)} has" for e in schema.get("examples", ())[:1]
+            )
+            what = f"is {shown}, which does not have the right form{like}."
         case "enum":
             what = f"must be one of {listing(wanted)}, is {shown}."
             if isinstance(value, str):

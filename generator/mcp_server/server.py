@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -64,10 +67,9 @@ class Server(MCPServer[Any]):
             raise
 
 
-def make_server(
-    dataset: api.Dataset, folder: Path, asks: EvaluationRequest, *, secret: bool = False
-) -> Server:
-    """Return the server of a dataset; `folder` gets the inputs of refused cases."""
+def make_server(evaluations: Evaluations) -> Server:
+    """Return the server of a dataset, that of its evaluations."""
+    dataset, asks = evaluations.dataset, evaluations.asks
 
     @asynccontextmanager
     async def lifespan(server: Any) -> AsyncIterator[Evaluations]:
@@ -76,7 +78,6 @@ def make_server(
         finally:
             evaluations.close()
 
-    evaluations = Evaluations(dataset, folder, asks, secret)
     server = Server(
         "trace-dataset",
         instructions=_INSTRUCTIONS,
@@ -162,6 +163,8 @@ def make_server(
         }
         if binding:
             spec["binding"] = binding
+        if source.lstrip().startswith("```"):
+            raise Failure("source begins with ```: the code alone, without a fence.")
         file = entry_point.partition("::")[0]
         solution = {
             "name": name,
@@ -208,8 +211,19 @@ def serve(
     """Serve a dataset on standard input and output until that ends."""
     logging.disable(logging.INFO)
     with TemporaryDirectory(prefix="trace-dataset-mcp-") as folder:
+        evaluations = Evaluations(dataset, Path(folder), asks, secret)
+
+        def end(number: int, frame: object) -> None:
+            evaluations.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            # what reads standard input waits for a line, and the SDK for it
+            os._exit(128 + number)
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, end)
         try:
-            make_server(dataset, Path(folder), asks, secret=secret).run("stdio")
+            make_server(evaluations).run("stdio")
         except BaseException as error:
             if not is_client_gone(error):
                 raise

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -143,7 +146,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     (
         "evaluate_solution",
         {"definition": NAME, "source": RIGHT, "entry_point": "run"},
-        "entry_point",
+        "the right form, as 'main.py::run' has",
     ),
     (
         "evaluate_solution",
@@ -154,6 +157,11 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
         "evaluate_solution",
         {"definition": NAME, "source": RIGHT, "language": "perl"},
         "language: ",
+    ),
+    (
+        "evaluate_solution",
+        {"definition": NAME, "source": f"\n```python\n{RIGHT}```"},
+        "without a fence",
     ),
     (
         "evaluate_solution",
@@ -209,6 +217,36 @@ def test_hostile_solutions_are_refused_and_harm_nobody(
 
     served(root, script)
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_its_input_stays_open(
+    root: Path, tmp_path: Path, number: int
+) -> None:
+    command = [sys.executable, "-m", "generator.cli.trace_dataset", "mcp"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, "--dataset", str(root)],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as server:
+        about = {"capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        first = {"id": 1, "method": "initialize"}
+        first["params"] = {"protocolVersion": "2025-06-18", **about}
+        line = json.dumps({"jsonrpc": "2.0", **first}) + "\n"
+        server.stdin.write(line.encode())
+        server.stdin.flush()
+        assert b'"result"' in server.stdout.readline()
+        assert list(tmp_path.iterdir())
+
+        server.send_signal(number)
+
+        assert server.wait(20) == 128 + number
+        assert b"Traceback" not in server.stderr.read()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
