@@ -129,8 +129,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         values = stored(values, inputs[f"{name}_scale"], dtype)
         inputs[f"{name}_cache"] = switched(definition, values).contiguous()
     if has_mask(definition):
-        lengths = case.params["q_lens"], case.params["kv_lens"]
-        inputs["custom_mask"] = tree_masks(*lengths, stream)
+        inputs["custom_mask"] = tree_masks(case, stream)
     return {name: inputs[name] for name in definition.interface.inputs}
 
 

@@ -98,8 +98,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         values = cache(shape, table, stream.child(name), torch.float32)
         inputs[f"{name}_cache"] = stored(values, scale, dtype)
     if has_mask(definition):
-        lengths = case.params["q_lens"], case.params["kv_lens"]
-        inputs["custom_mask"] = tree_masks(*lengths, stream)
+        inputs["custom_mask"] = tree_masks(case, stream)
     return {name: inputs[name] for name in definition.interface.inputs}
 
 

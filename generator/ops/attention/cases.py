@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.attention.masks import BOTH_WAYS
 from generator.ops.attention.variant import has_mask, has_sinks, variant_of
 from generator.ops.far_factors import with_factors
 from generator.ops.paging import SPARE_PAGES, indptr, page_counts
@@ -118,6 +119,7 @@ def prefill_cases(definition: Definition) -> list[Case]:
     """Return the prefill cases over pages: several queries a sequence."""
     page_size = definition.axes["page_size"]
     options = page_size, has_mask(definition)
+    masked = {BOTH_WAYS: ("small", ((9, 9), (9, 30), (9, 70)))} if options[1] else {}
     limits = {
         "past-limits": (LIMITS, _PAST_PREFILL),
         _MANY: (LIMITS, (*_FAR_PREFILL, *[(1, page_size)] * 520)),
@@ -130,7 +132,11 @@ def prefill_cases(definition: Definition) -> list[Case]:
                 name, size, [q for q, _ in pairs], [kv for _, kv in pairs], *options
             ),
         )
-        for name, (size, pairs) in {**_prefill_lengths(definition), **limits}.items()
+        for name, (size, pairs) in {
+            **_prefill_lengths(definition),
+            **masked,
+            **limits,
+        }.items()
     ]
     return with_far_factors(definition, cases)
 

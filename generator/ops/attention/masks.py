@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import torch
 
+from kernel_judge.definition import Case
 from kernel_judge.inputs.seeded_inputs import Stream
 
 # of the deviation of a bell-shaped draw: one key of eight before the tree is hidden
@@ -25,20 +26,26 @@ def mask_rows(
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def tree_masks(
-    q_lens: Sequence[int], kv_lens: Sequence[int], stream: Stream
-) -> torch.Tensor:
+BOTH_WAYS = "seen-both-ways"
+"""The case in which queries see keys behind their own, as those of one image do."""
+
+
+def tree_masks(case: Case, stream: Stream) -> torch.Tensor:
     """Return the masks of sequences whose last keys are a tree: bool [Σ queries · keys].
 
     A query sees itself and its ancestors, and most keys before the tree: what it does
     not see of them shows a reference that takes them all. Queries before the first key
     see none.
     """
+    lengths = zip(case.params["q_lens"], case.params["kv_lens"], strict=True)
     parts = [
-        _tree(q_len, kv_len, stream.child(f"mask {i}")).flatten()
-        for i, (q_len, kv_len) in enumerate(zip(q_lens, kv_lens, strict=True))
+        _tree(q_len, kv_len, stream.child(f"mask {i}"))
+        for i, (q_len, kv_len) in enumerate(lengths)
     ]
-    return torch.cat(parts)
+    if case.name == BOTH_WAYS:
+        for part in parts:
+            part[1:-1, 1 - len(part) : -1] = True
+    return torch.cat([part.flatten() for part in parts])
 
 
 def _tree(q_len: int, kv_len: int, stream: Stream) -> torch.Tensor:

@@ -6,7 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 
+from generator.ops.attention.masks import mask_rows
 from generator.ops.attention.sequences import with_keys
 from generator.ops.mutants import Change, DomainMutant, Inputs, on_inputs
 from generator.ops.paging import key_lengths
@@ -38,9 +40,33 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         changes["last page one too long"] = lambda i: {
             "kv_last_page_len": (i["kv_last_page_len"] + 1).clamp_max(page_size)
         }
+    if "custom_mask" in names:
+        changes = {name: _masked(of, page_size) for name, of in changes.items()}
     return tuple(
         on_inputs(definition, name, change) for name, change in changes.items()
     )
+
+
+def _masked(change: Change, page_size: int) -> Change:
+    """Cut the mask with the keys; a key that is one too many is seen.
+
+    A mask of other lengths is no wrong answer: the reference refuses it.
+    """
+
+    def changed(inputs: Inputs) -> dict[str, Any]:
+        new = change(inputs)
+        queries = inputs["qo_indptr"].diff().tolist()
+        before, after = (key_lengths(i, page_size) for i in (inputs, {**inputs, **new}))
+        shapes = list(zip(queries, before, strict=True))
+        parts = [
+            pad(rows, (0, length - rows.shape[1]), value=True).flatten()
+            for rows, length in zip(
+                mask_rows(inputs["custom_mask"], shapes), after, strict=True
+            )
+        ]
+        return {**new, "custom_mask": torch.cat(parts)}
+
+    return changed
 
 
 def _reversed(inputs: Inputs) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 from generator.ops.attention.caches import drawn_scale, over_heads, stored
 from generator.ops.attention.cases import decode_cases, prefill_cases, sink_logits
 from generator.ops.attention.flashinfer import from_last_key, with_sinks
-from generator.ops.attention.masks import mask_rows, tree_masks
+from generator.ops.attention.masks import BOTH_WAYS, mask_rows, tree_masks
 from generator.ops.attention.oracle import oracle_attention, visible_keys
 from generator.ops.attention.variant import Variant, alibi_slopes, variant_of
 from generator.ops.attention.variant_family import GEOMETRIES
@@ -239,7 +239,8 @@ def test_a_mask_replaces_the_position():
 
 
 def test_a_tree_sees_itself_its_ancestors_and_most_keys_before():
-    mask = tree_masks([9, 4, 0], [70, 2, 5], Stream("tree"))
+    drafts = Case("drafts", "small", {}, {"q_lens": (9, 4, 0), "kv_lens": (70, 2, 5)})
+    mask = tree_masks(drafts, Stream("tree"))
     tree, more_queries, none = mask_rows(mask, [(9, 70), (4, 2), (0, 5)])
     assert none.numel() == 0
     nodes = tree[:, 61:]
@@ -252,6 +253,18 @@ def test_a_tree_sees_itself_its_ancestors_and_most_keys_before():
     assert not nodes.tril(-1).all()
     assert 0.8 < float(tree[:, :61].double().mean()) < 0.95
     assert not more_queries[:2].any()
+
+
+def test_queries_of_an_image_see_keys_behind_their_own():
+    image = Case(BOTH_WAYS, "small", {}, {"q_lens": (9, 9), "kv_lens": (9, 30)})
+    for part, length in zip(
+        mask_rows(tree_masks(image, Stream("tree")), [(9, 9), (9, 30)]),
+        (9, 30),
+        strict=True,
+    ):
+        assert part[1:8, length - 8 : length - 1].all()
+        assert not part[0, length - 8 :].any()
+        assert not part[:8, length - 1].any()
 
 
 @pytest.mark.parametrize("case", ["usual", "other"])
