@@ -16,6 +16,10 @@ def tiny(axes: Axes) -> Axes:
     return {**fewer_heads(axes), **shorter}
 
 
+# blocks, positions and sequences are limits, heads are none
+for_limits = fewer_heads
+
+
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
     """Return other blocks, other lengths, and another scale."""
     params = scaled(case, draw, other)

@@ -11,4 +11,6 @@ def tiny(axes: Axes) -> Axes:
     return {"num_qo_heads": 3, "num_kv_heads": 3, "qk_dim": 48, "vo_dim": 32}
 
 
+# positions and sequences are limits, heads are none
+for_limits = tiny
 varied = varied_sequences
