@@ -12,6 +12,7 @@ from generator.ops.op_types.gqa_paged import op as gqa_paged
 from generator.ops.op_types.mla_paged import op as mla_paged
 from generator.ops.op_types.rmsnorm import op as rmsnorm
 from generator.ops.registry import op_module
+from generator.rules.subjects import subject_of
 from kernel_judge.inputs.seeded_inputs import Stream
 from tests.builders import (
     CPU,
@@ -152,3 +153,21 @@ def test_a_wrong_reference_is_red_with_its_worst_elements():
     assert re.search(r"actual is (2|2\.000\d) times expected throughout", text)
     # the five worst, of which the finding names the first
     assert text.count(": actual ") == 6
+
+
+def test_penalties_of_counts_are_not_rounded_to_float32():
+    subject = subject_of(loaded("penalties_of_counts_v128256"))
+    case = next(c for c in subject.op.cases(subject.definition) if c.size == "small")
+    inputs = subject.trial(case).fresh_inputs()
+    inputs["logits"].zero_()
+    result = subject.op.oracle(subject.definition, inputs)
+    rows = inputs["output_counts"].tolist()
+    penalties = zip(
+        inputs["frequency_penalties"].tolist(),
+        inputs["presence_penalties"].tolist(),
+        strict=True,
+    )
+    for row, counts, (often, once) in zip(
+        result.tolist(), rows, penalties, strict=True
+    ):
+        assert row == [-(often * n + once * (n > 0)) for n in counts]
