@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -58,19 +58,18 @@ OURS = {
         install="gen-tests[torch]",
     ),
 }
-# name → each of another distribution, by whoever looks for them
-_look: list[Callable[[], Mapping[str, Provider]]] = []
+# of other distributions, added by whoever knows those that are installed
+_others: dict[str, Provider] = {}
 
 
-def look_with(others: Callable[[], Mapping[str, Provider]]) -> None:
-    """Have the providers of other distributions known, which a function finds."""
-    _look[:] = [others]
+def add_providers(others: Mapping[str, Provider]) -> None:
+    """Add the providers of other distributions; none takes the place of one of ours."""
+    _others.update({name: p for name, p in others.items() if name not in OURS})
 
 
 def providers() -> Mapping[str, Provider]:
     """Return name → each provider, in the order in which they are asked."""
-    others = _look[0]() if _look else {}
-    return {**OURS, **{name: p for name, p in others.items() if name not in OURS}}
+    return {**OURS, **_others}
 
 
 def serving(op_type: str) -> tuple[Provider, ...]:

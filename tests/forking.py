@@ -160,6 +160,9 @@ def _become(request: dict[str, Any]) -> None:
     ]
     sys.argv = [module, *arguments]
     sys.modules.pop(module, None)
+    if "generator" in sys.modules:
+        # it has the providers that are installed where the server looked
+        importlib.reload(sys.modules["generator"])
     if is_file:
         runpy.run_path(module, run_name="__main__")
     else:

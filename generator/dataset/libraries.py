@@ -7,9 +7,7 @@ is a provider that is `broken`, and skips say why.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from functools import cache
 
 from generator.dataset.plugins import PROVIDERS, BadPlugin, plugin, plugins
 from kernel_judge.provider import OURS, Provider, providers
@@ -17,12 +15,6 @@ from kernel_judge.provider import OURS, Provider, providers
 
 def other_providers() -> Mapping[str, Provider]:
     """Return name → each provider of another distribution, sorted by name."""
-    return _others(tuple(sys.path))
-
-
-@cache
-def _others(path: tuple[str, ...]) -> Mapping[str, Provider]:
-    # by the path: it may have grown since the first question
     try:
         modules = plugins(PROVIDERS)
     except BadPlugin as error:
