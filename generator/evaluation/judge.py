@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import torch
 
 from generator.evaluation.arena import Layout, Slices
+from generator.evaluation.draws import draws_of
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.left_out import left_out
 from generator.evaluation.lengths import sizes_of
@@ -99,7 +99,8 @@ class Judge:
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._draw = random.Random(self.secret)
+        self._draw = draws_of(self.secret, "places")
+        self._seeds_of_calls = draws_of(self.secret, "seeds")
 
     def judge(self) -> list[CaseVerdict]:
         """Return the verdicts on cases and workloads, then those on relations."""
@@ -170,8 +171,8 @@ class Judge:
         or in their lower bits alone: neither the values, nor a part of the seed, decide.
         """
         if calls == 1:
-            return [self._draw.randrange(_SEEDS)]
-        draw = random.Random(f"{self.secret} {name}")
+            return [self._seeds_of_calls.randrange(_SEEDS)]
+        draw = draws_of(self.secret, f"seeds of {name}")
         first = draw.randrange(1 << 15)
         upper = draw.sample(range(1 << 15), calls)
         return [
@@ -195,7 +196,8 @@ class Judge:
         specs = known.interface.output_specs
         sizes = sizes_of(known.interface, {**known.axes, **axes}, inputs)
         layout = self.session.write(slot, inputs, specs, sizes, slices)
-        seed = self._draw.randrange(_SEEDS) if seed is None else seed
+        if seed is None:
+            seed = self._seeds_of_calls.randrange(_SEEDS)
         passes = self.passes_outputs
         self.session.call(slot, layout, seed=seed, passes_outputs=passes, under=under)
         answer = self.session.fetch(slot, layout)

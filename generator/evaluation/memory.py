@@ -5,7 +5,6 @@ It is measured of a solution and, at the same case, of the reference and of prod
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -20,6 +19,7 @@ from generator.evaluation.certification.process import kernel_session
 from generator.evaluation.certification.task import callable_kernels
 from generator.evaluation.clock.contender import REFERENCE
 from generator.evaluation.confined_reference import ConfinedReference, ReferenceFailed
+from generator.evaluation.draws import SECRETS, draws_of
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import EvaluationRounds, Round
 from generator.evaluation.session import Allowed, Session
@@ -33,7 +33,6 @@ from kernel_judge.provider import providers
 from kernel_judge.subject import Subject
 
 _SMALL, _LARGE = 0, 1
-_SEEDS = 2**31
 # a first call of a kernel may compile
 _KERNEL_SECONDS = 600.0
 _SAMPLE_SECONDS = 0.0005
@@ -65,7 +64,7 @@ class MemoryOfCalls:
     known: dict[tuple[str, str], int | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._draw = random.Random(f"{self.secret} memory")
+        self._draw = draws_of(self.secret, "memory")
         rounds = {name: of_case[0] for name, of_case in self.asked.rounds}
         sizes = {
             name: tensor_bytes(one.subject.definition, one.case)
@@ -121,7 +120,7 @@ class MemoryOfCalls:
         """
         with opens() as session:
             about = (session, self.asked, self.device, passes_outputs)
-            judge = Judge(*about, self._draw.randrange(_SEEDS))
+            judge = Judge(*about, self._draw.randrange(SECRETS))
 
             def answer(one: Round, slot: int) -> tuple[Any, ...]:
                 return judge.called(one.inputs, one.filled, slot, one.case.axes)
@@ -145,7 +144,7 @@ class MemoryOfCalls:
 
     def _other(self) -> Round:
         """Return a round of the largest case, whose values are there."""
-        one = replace(self._large, shift=self._draw.randrange(_SEEDS))
+        one = replace(self._large, shift=self._draw.randrange(SECRETS))
         layout_of(one)
         return one
 

@@ -6,7 +6,6 @@ once and asks every solution for it.
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from generator.evaluation.drawn_lengths import (
     past_limits,
     varied_anyway,
 )
+from generator.evaluation.draws import SECRETS, draws_of
 from generator.evaluation.far_sizes import far_sizes
 from generator.evaluation.neighbours import neighbours
 from generator.evaluation.room import where_room
@@ -49,7 +49,6 @@ from kernel_judge.source_names import METAMORPHIC
 from kernel_judge.subject import Subject
 
 _KEPT_BYTES = 64 << 20
-_SEEDS = 2**31
 _AGAIN = 0.25
 
 
@@ -229,12 +228,12 @@ def rounds_of(
     subject = subject_of(definition, axes)
     if run is not None:
         subject = subject.with_run(run)
-    draw = random.Random(secret)
+    draw = draws_of(secret, "rounds")
     known = subject.definition
     left_out: list[str] = []
 
     def round_of(case: Case, workload: Mapping[str, Any] | None = None) -> Round:
-        shift = draw.randrange(_SEEDS)
+        shift = draw.randrange(SECRETS)
         return Round(subject, case, shift, device, workload)
 
     asked: list[tuple[str, Sequence[Round]]] = []
@@ -275,7 +274,7 @@ def rounds_of(
                 )
             fuzz = max(fuzz, few)
     for number in range(fuzz if small else 0):
-        case, _ = varied(known, small, draw.randrange(_SEEDS))
+        case, _ = varied(known, small, draw.randrange(SECRETS))
         asked.append((f"fuzz {number}: {case.name}", [round_of(case)]))
     for workload in workloads:
         maker = subject.op.make_inputs
@@ -349,5 +348,5 @@ def relation_name(relation: Any, case: Case) -> str:
 def shuffled(values: Iterable[Any], secret: int) -> list[Any]:
     """Return values in an order that only the judge knows."""
     copied = list(values)
-    random.Random(secret).shuffle(copied)
+    draws_of(secret, "order").shuffle(copied)
     return copied

@@ -37,6 +37,7 @@ from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.conditions.batch import relations_of, rows_axis
 from generator.evaluation.confined_reference import ConfinedReference
+from generator.evaluation.draws import SECRETS
 from generator.evaluation.judge import Judge
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import EvaluationRounds, Round
@@ -55,7 +56,6 @@ from kernel_judge.provider import providers
 # of larger workloads several copies don't fit beside each other
 _MOST_BYTES = 4 << 30
 _HELD_BYTES = 2 << 30
-_SEEDS = 2**31
 
 
 class Field:
@@ -157,7 +157,7 @@ def second_draws(asked: EvaluationRounds) -> dict[str, Round]:
     """
     others, left = {}, _HELD_BYTES
     for name, one in timed_rounds(asked).items():
-        others[name] = replace(one, shift=(one.shift + 1) % _SEEDS)
+        others[name] = replace(one, shift=(one.shift + 1) % SECRETS)
         left -= 2 * tensor_bytes(one.subject.definition, one.case)
         if left >= 0:
             one.hold()
@@ -243,8 +243,9 @@ class _Table:
         calls = TimedCalls(device, layout_of(one), filled)
         links = _Links(calls)
         try:
-            values = FreshInputs(draws, device, self._secret, rows_of(one))
-            result = self._measure(one, calls, links, values)
+            secret = f"{self._secret} {name}"
+            values = FreshInputs(draws, device, secret, rows_of(one))
+            result = self._measure(one, calls, links, values, secret)
         finally:
             links.end()
             calls.close()
@@ -258,7 +259,12 @@ class _Table:
         return {**result.timing, **_fractions(one, result.timing["latency_ms"], device)}
 
     def _measure(
-        self, one: Round, calls: TimedCalls, links: _Links, values: FreshInputs
+        self,
+        one: Round,
+        calls: TimedCalls,
+        links: _Links,
+        values: FreshInputs,
+        secret: str,
     ) -> SessionResult:
         trusted, *others = self._field.processes
         solution = Contender(
@@ -284,7 +290,7 @@ class _Table:
             rivals,
             empty,
             self._passes,
-            self._secret,
+            secret,
             self._field.telemetry,
             lambda silent: self._session.gone(str(silent)),
         )

@@ -21,6 +21,7 @@ from tests.functional.hacks_of_state import BY_STATE
 from tests.functional.test_evaluate_bad_input import BAD
 from tests.functional.test_evaluate_cuda import HACKS as ON_A_GPU
 from tests.unit.evaluation.test_left_out import LEFT_OUT
+from tests.unit.evaluation.test_secrets_apart import GUESSES
 from tests.unit.evaluation.test_wrong_by_a_sign import IN_ONE_DIRECTION
 from tests.unit.evaluation.test_wrong_lengths import RIGHT_WHERE_PUBLISHED
 from tests.unit.evaluation.test_wrong_samplers import WRONG as SAMPLERS
@@ -293,6 +294,12 @@ KINDS = (
         "scales and codes far from the usual, and inputs times 2^17 and 2^-17 that outputs follow",
         tuple(f"{name} {change.__name__}" for name, change in RIGHT_WHERE_USUAL),
         "test_wrong_values.py",
+    ),
+    Kind(
+        "what is hidden, worked out from what is shown",
+        "a generator for each purpose, seeded by a hash; seeds of values are 62 bits long",
+        tuple(guess.__name__ for guess in GUESSES),
+        "test_secrets_apart.py",
     ),
     Kind(
         "a part that is left out",

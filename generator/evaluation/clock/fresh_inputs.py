@@ -11,11 +11,12 @@ what follows from integers alone can't be kept either.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+
+from generator.evaluation.draws import SECRETS, draws_of
 
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _CODES = (torch.uint8, torch.int8)
@@ -31,7 +32,7 @@ class FreshInputs:
         self,
         draws: Sequence[Mapping[str, Any]],
         device: str,
-        secret: int,
+        secret: int | str,
         rows: Mapping[str, int] | None = None,
     ) -> None:
         first = draws[0]
@@ -41,9 +42,9 @@ class FreshInputs:
             }:
                 raise ValueError("two draws of a workload have other shapes")
         self._draws = draws
-        self._draw = random.Random(secret)
+        self._draw = draws_of(secret, "timed values")
         self._bits = torch.Generator(device)
-        self._bits.manual_seed(self._draw.randrange(2**62))
+        self._bits.manual_seed(self._draw.randrange(SECRETS))
         self._mixed = [n for n, v in first.items() if _is_mixed(v)]
         self._rows = {n: d for n, d in (rows or {}).items() if n not in self._mixed}
         self.is_fresh = any(

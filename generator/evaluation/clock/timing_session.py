@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 import sys
 import time
@@ -37,6 +36,7 @@ from generator.evaluation.clock.timed_calls import (
     CallTimes,
     TimedCalls,
 )
+from generator.evaluation.draws import draws_of
 from generator.evaluation.returned import check_returned, parsed
 from generator.evaluation.verdict import (
     REWARD_HACK,
@@ -88,14 +88,15 @@ class TimingSession:
         rivals: Sequence[Contender],
         empty: CalleeLink,
         passes_outputs: bool,
-        secret: int,
+        secret: int | str,
         telemetry: Telemetry,
         gone: Callable[[Silent], Refused],
     ) -> None:
         self._calls, self._fresh = calls, fresh
         self._solution, self._rivals = solution, list(rivals)
         self._empty, self._passes = empty, passes_outputs
-        self._draw = random.Random(secret)
+        self._draw = draws_of(secret, "timed calls")
+        self._seeds = draws_of(secret, "seeds of timed calls")
         self._telemetry, self._gone = telemetry, gone
         self._zero = EmptyCalls()
         self._quiet: list[tuple[float, float]] = []
@@ -185,7 +186,7 @@ class TimingSession:
         begun = time.monotonic()
         try:
             timed = self._calls.call(
-                contender.link, which, self._draw.randrange(_SEEDS)
+                contender.link, which, self._seeds.randrange(_SEEDS)
             )
         except Silent as silent:
             if is_solution:
@@ -301,7 +302,7 @@ class TimingSession:
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> None:
         which = kind | (WAITS if waits else 0)
-        timed = self._calls.call(self._empty, which, self._draw.randrange(_SEEDS))
+        timed = self._calls.call(self._empty, which, self._seeds.randrange(_SEEDS))
         if kind == TWICE:
             self._zero.add_twice(timed.raw)
         else:

@@ -12,6 +12,7 @@ import torch
 
 from generator.evaluation.arena import Slices
 from generator.evaluation.conditions.condition import BROKEN, UNSUPPORTED, Condition
+from generator.evaluation.draws import SECRETS, draws_of
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import EvaluationRounds, Round
 from generator.evaluation.session import Session
@@ -22,7 +23,6 @@ from kernel_judge.skipping import Skip
 
 # weights of a projection in bfloat16; the judge writes all of it for each call
 _MOST_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}
-_SEEDS = 2**31
 # rounds of a case whose values and expected outputs are kept for the next condition
 _KEPT, _KEPT_BYTES = 4, 64 << 20
 
@@ -55,13 +55,13 @@ class Asking:
     _known: dict[str, list[Round]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.draw = random.Random(f"{self.secret} conditions")
+        self.draw = draws_of(self.secret, "conditions")
 
     @property
     def judge(self) -> Judge:
         """Return what compares the answers of the session."""
         about = (self.session, self.asked, self.device, self.passes_outputs)
-        return self.judges(*about, self.draw.randrange(_SEEDS))
+        return self.judges(*about, self.draw.randrange(SECRETS))
 
     def called(
         self,
@@ -96,7 +96,7 @@ class Asking:
             raise ConditionSkipped(
                 f"each of its cases is empty, or larger than {limit}"
             )
-        order = random.Random(f"{self.secret} cases")
+        order = draws_of(self.secret, "cases")
         return order.sample(small, len(small))[:count]
 
     def small_cases(self, count: int) -> list[Round]:
@@ -107,7 +107,7 @@ class Asking:
 
     def other(self, one: Round) -> Round:
         """Return a round of the same case with other values."""
-        return replace(one, shift=self.draw.randrange(_SEEDS))
+        return replace(one, shift=self.draw.randrange(SECRETS))
 
     def others(self, one: Round, count: int) -> list[Round]:
         """Return rounds of the same case with other values, no two equal beside each other.

@@ -22,7 +22,7 @@ from tests.builders import CPU, loaded
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
 
 PLAIN, TOP_K = "sampling_from_probs_v128256", "top_k_sampling_from_probs_v128256"
-SECRET = 34
+SECRET = 35
 Sampler = Callable[..., torch.Tensor]
 
 
