@@ -179,7 +179,7 @@ class Tables:
         for rows, names in by_table.items():
             of = "" if len(by_table) == 1 else f" of {_listed(names)}"
             if rows in self.seen:
-                yield f"Tolerances{of}: as of {self.seen[rows]}."
+                yield f"Tolerances{of}: those of {self.seen[rows]}."
                 continue
             self.seen[rows] = _listed(names) if of else reference.name
             yield f"Tolerances{of}:"

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type activation` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -300,11 +301,11 @@ class ActivationTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16, 2^-8.
 # (2) both sides round once, to neighbours at most.
 # (3) tanh.approx has a relative error of 2^-11 by the PTX manual.
@@ -428,7 +429,7 @@ class TestRelu2I21504(ActivationTests):
 
 # In float32, rounded to bfloat16 at the end.
 # fi_api:flashinfer.activation.silu_and_mul
-# Tolerances: as of reference_relu2.
+# Tolerances: those of reference_relu2.
 def reference_silu_and_mul():
     import torch
 
@@ -595,7 +596,7 @@ class TestSiluAndMulI8192(SiluAndMulBase):
 # min(gate, 10) and u = up between -10 and 10. The first 2048 columns of a row are the
 # gate, the other 2048 the up projection. In float32, rounded to bfloat16 at the end.
 # model:deepseek-v4-flash
-# Tolerances: as of reference_relu2.
+# Tolerances: those of reference_relu2.
 def reference_swiglu():
     import torch
 
@@ -626,7 +627,7 @@ class TestSwigluClamp10I2048(ActivationTests):
 # and u = up between -7 and 7. The even columns of a row are the gate, the odd ones the
 # up projection. In float32, rounded to bfloat16 at the end.
 # model:gpt-oss-120b, model:gpt-oss-20b
-# Tolerances: as of reference_relu2.
+# Tolerances: those of reference_relu2.
 def reference_swiglu_oai():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type cascade_merge` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -224,11 +225,11 @@ class CascadeMergeTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) where parts are as many as rows or more, FlashInfer's threads merge a few parts
 # each and round what they have to bfloat16.
@@ -305,7 +306,7 @@ class TestMergeStateH64D64(MergeStateBase):
 # and no weight; where no part has keys, v is 0 and s -inf. In float32; v is rounded
 # once.
 # fi_api:flashinfer.cascade.merge_states
-# Tolerances: as of reference_merge_state.
+# Tolerances: those of reference_merge_state.
 def reference_merge_states():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type causal_conv1d` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -379,11 +380,11 @@ class CausalConv1dTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums and one rounding to bfloat16.
 # (2) the kernel multiplies in bfloat16 and adds in float32.
 # (3) both sides round nearly the same float32 value once.
@@ -453,7 +454,7 @@ class TestCausalConv1dFwdBiasD10240W4(CausalConv1dTests):
 # another; before the first token of one without an initial state are zeros. Every
 # sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
 # stage:prefill, tp:1
-# Tolerances: as of reference_causal_conv1d_fwd_bias.
+# Tolerances: those of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_fwd():
     import torch
 
@@ -582,7 +583,7 @@ class TestCausalConv1dFwdGatedD2048W3(CausalConv1dFwdGatedBase):
 # before the first token of one without an initial state are zeros. Every sequence has a
 # slot: of one with slot -1, which kernels skip, nothing is defined.
 # stage:prefill, tp:1
-# Tolerances: as of reference_causal_conv1d_fwd_bias.
+# Tolerances: those of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_fwd_linear():
     import torch
 
@@ -645,7 +646,7 @@ class TestCausalConv1dFwdLinearD2048W3(CausalConv1dFwdLinearBase):
 # pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
 # padding: no state is written, and its output is 0.
 # stage:decode, model:nemotron-h-8b, tp:1
-# Tolerances: as of reference_causal_conv1d_fwd_bias.
+# Tolerances: those of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_update_bias():
     import torch
 
@@ -686,7 +687,7 @@ class TestCausalConv1dUpdateBiasD10240W4(CausalConv1dTests):
 # pool: the oldest first, before silu. One token a sequence. A row of slot -1 is
 # padding: no state is written, and its output is 0.
 # stage:decode, tp:1
-# Tolerances: as of reference_causal_conv1d_fwd_bias.
+# Tolerances: those of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_update():
     import torch
 
@@ -734,7 +735,7 @@ class TestCausalConv1dUpdateD8192W4(CausalConv1dUpdateBase):
 # inputs, in a slot of a pool: the oldest first. One token a sequence. A row of slot -1
 # is padding: no state is written, and its output is 0.
 # stage:decode, tp:1
-# Tolerances: as of reference_causal_conv1d_fwd_gated.
+# Tolerances: those of reference_causal_conv1d_fwd_gated.
 def reference_causal_conv1d_update_gated():
     import torch
 
@@ -794,7 +795,7 @@ class TestCausalConv1dUpdateGatedD2048W3(CausalConv1dUpdateGatedBase):
 # pool: the oldest first. One token a sequence. A row of slot -1 is padding: no state is
 # written, and its output is 0.
 # stage:decode, tp:1
-# Tolerances: as of reference_causal_conv1d_fwd_bias.
+# Tolerances: those of reference_causal_conv1d_fwd_bias.
 def reference_causal_conv1d_update_linear():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type cross_entropy` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -220,11 +221,11 @@ class CrossEntropyTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) both sides round nearly the same float32 value once.
 # (3) log-sum-exps of 18 are off by 2e-6, of losses of 0.016 at least 1.3e-4.
@@ -284,7 +285,7 @@ class TestCrossEntropyBackwardV50257(CrossEntropyBackwardBase):
 # for tokens whose label is -100. In float32, rounded once to bfloat16. The loss has
 # 1e-05 * lse^2 added (z-loss).
 # model:olmo-2-7b, mode:training
-# Tolerances: as of reference_cross_entropy_backward.
+# Tolerances: those of reference_cross_entropy_backward.
 def reference_cross_entropy_backward_zloss():
     import torch
 
@@ -370,7 +371,7 @@ class TestCrossEntropyV50257(CrossEntropyBase):
 # Cross-entropy of each token: log-sum-exp of the logits less the label's logit, 0 where
 # the label is -100. In float32. The loss has 1e-05 * lse^2 added (z-loss).
 # model:olmo-2-7b, mode:training
-# Tolerances: as of reference_cross_entropy.
+# Tolerances: those of reference_cross_entropy.
 def reference_cross_entropy_zloss():
     import torch
 

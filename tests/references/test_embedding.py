@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type embedding` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
@@ -230,11 +231,11 @@ class EmbeddingTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) rows are copied, or multiplied and rounded once.
 # (2) a product of two bfloat16 numbers, rounded once to bfloat16.
 
@@ -323,7 +324,7 @@ class TestEmbeddingV32768H6144(EmbeddingBase):
 # Embedding: each token's row of the table. The table is one GPU's part of the
 # vocabulary, tokens vocab_start to vocab_start + vocab_size - 1; a token of another
 # part gives zeros, so that the parts add up.
-# Tolerances: as of reference_embedding.
+# Tolerances: those of reference_embedding.
 def reference_embedding_2():
     import torch
 
@@ -440,7 +441,7 @@ class TestGemmaEmbeddingV16388H5376(EmbeddingTests):
 
 # Embedding: each token's row of the table, which has all of the vocabulary. Rows are
 # multiplied by the root of hidden_size, rounded to bfloat16 first.
-# Tolerances: as of reference_gemma_embedding_v16388.
+# Tolerances: those of reference_gemma_embedding_v16388.
 def reference_gemma_embedding():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gdn` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -471,11 +472,11 @@ class GdnTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) tensor cores multiply bfloat16.
 # (3) both sides round once, to neighbours at most.
@@ -590,7 +591,7 @@ class TestGdnDecodeL2normQk8V16D128KLast(GdnDecodeL2normBase):
 # keys]; k is meant to have length 1.
 # stage:decode, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_decode.gated_delta_rule_decode_pretranspose
-# Tolerances: as of reference_gdn_decode_l2norm.
+# Tolerances: those of reference_gdn_decode_l2norm.
 def reference_gdn_decode():
     import math
 
@@ -766,7 +767,7 @@ class TestGdnMtpL2normQk8V16D128KLast(GdnMtpL2normBase):
 # its rows are those of the batch, not slots of the pool, and others are left alone.
 # stage:mtp, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_decode.gated_delta_rule_mtp
-# Tolerances: as of reference_gdn_mtp_l2norm.
+# Tolerances: those of reference_gdn_mtp_l2norm.
 def reference_gdn_mtp():
     import math
 
@@ -849,7 +850,7 @@ class TestGdnMtpQk8V16D128KLast(GdnMtpBase):
 # keys]. An empty sequence keeps its state.
 # stage:prefill, model:qwen3-next-80b-a3b, layout:k-last,
 # fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule
-# Tolerances: as of reference_gdn_decode_l2norm.
+# Tolerances: those of reference_gdn_decode_l2norm.
 def reference_gdn_prefill_l2norm():
     import math
 
@@ -943,7 +944,7 @@ class TestGdnPrefillL2normQk8V16D128KLast(GdnPrefillL2normBase):
 # its state.
 # stage:prefill, model:qwen3-next, layout:k-last,
 # fi_api:flashinfer.gdn_prefill.chunk_gated_delta_rule
-# Tolerances: as of reference_gdn_decode_l2norm.
+# Tolerances: those of reference_gdn_decode_l2norm.
 def reference_gdn_prefill():
     import math
 

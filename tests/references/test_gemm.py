@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gemm` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
@@ -203,11 +204,11 @@ class GemmTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) the bias is added in float32, and the sum rounded once.
 # (2) float32 sums of 7168 products at most, each rounded by 2^-24 of a sum of about 1.
 # (3) tensor cores cut off what lies below float32 instead of rounding, 16 products at a
@@ -377,7 +378,7 @@ class TestGemmBf16F32N384K7168(GemmBf16F32Base):
 
 
 # fi_api:flashinfer.gemm.mm_bf16
-# Tolerances: as of reference_bmm_bf16.
+# Tolerances: those of reference_bmm_bf16.
 def reference_gemm_bf16():
     import torch
 

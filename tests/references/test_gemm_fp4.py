@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gemm_fp4` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -259,11 +260,11 @@ class GemmFp4Tests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums of elements of about 1, rounded once.
 # (2) float32 sums in another order.
 
@@ -356,7 +357,7 @@ class TestMxfp4GemmN8192K3584(Mxfp4GemmBase):
 # the product. In float32, rounded to bfloat16 at the end. Kernels are of compute
 # capability 10 and later.
 # model:llama-3.3-70b, quantization:nvfp4, gpu:sm100, layout:linear, tp:8
-# Tolerances: as of reference_mxfp4_gemm.
+# Tolerances: those of reference_mxfp4_gemm.
 def reference_nvfp4_gemm():
     import torch
 
@@ -439,7 +440,7 @@ class TestNvfp4GemmN8192K3584(Nvfp4GemmBase):
 # tile have scales, which mean nothing. In float32, rounded to bfloat16 at the end.
 # Kernels are of compute capability 10 and later.
 # quantization:nvfp4, gpu:sm100, layout:swizzled, tp:8, fi_api:flashinfer.gemm.mm_fp4
-# Tolerances: as of reference_mxfp4_gemm.
+# Tolerances: those of reference_mxfp4_gemm.
 def reference_nvfp4_gemm_swizzled():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gemm_w8a8` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -296,11 +297,11 @@ class GemmW8a8Tests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums of elements of about 1, rounded once.
 # (2) a sum of two products of up to 8 keeps 14 bits.
 # (3) Hopper's tensor cores keep 14 bits of a sum of 32 products of float8, and kernels
@@ -474,7 +475,7 @@ class TestW8a8Fp8N8192K1024(W8a8Fp8Base):
 # The activations have one scale and the weight one, both tensors without axes. The
 # scales multiply sums, in float32; rounded to bfloat16 at the end.
 # quantization:float8_e4m3fn
-# Tolerances: as of reference_w8a8_fp8.
+# Tolerances: those of reference_w8a8_fp8.
 def reference_w8a8_fp8_tensor():
     import torch
 
@@ -552,7 +553,7 @@ class TestW8a8Fp8TensorN8192K1024(W8a8Fp8TensorBase):
 # the weight has a scale. The scales multiply exact sums, in float32; rounded to
 # bfloat16 at the end.
 # model:llama-3.1-8b, quantization:int8
-# Tolerances: as of reference_w8a8_fp8.
+# Tolerances: those of reference_w8a8_fp8.
 def reference_w8a8_int8_azp():
     import torch
 
@@ -617,7 +618,7 @@ class TestW8a8Int8AzpN6144K4096(W8a8Int8AzpBase):
 # A row of the activations, a token, has a scale, and a row of the weight, an output
 # feature. The scales multiply sums, in float32; rounded to bfloat16 at the end.
 # quantization:int8
-# Tolerances: as of reference_w8a8_fp8.
+# Tolerances: those of reference_w8a8_fp8.
 def reference_w8a8_int8():
     import torch
 

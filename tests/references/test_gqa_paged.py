@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gqa_paged` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -449,11 +450,11 @@ class GqaPagedTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies weights in bfloat16.
 # (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
@@ -670,7 +671,7 @@ class TestGqaPagedDecodeCap30H48Kv8D128Ps64(GqaPagedTests):
 # logit l becomes 50 * tanh(l / 50), before mask and softmax. A query that sees no key
 # gives output 0 and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
+# Tolerances: those of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_decode_cap50_ps64():
     import math
 
@@ -749,7 +750,7 @@ class TestGqaPagedDecodeCap50H32Kv16D128Ps64(GqaPagedDecodeCap50Ps64Base):
 # * tanh(l / 50), before mask and softmax. A query that sees no key gives output 0 and
 # lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
+# Tolerances: those of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_decode_cap50_w4095_ps64():
     import math
 
@@ -1075,7 +1076,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps64(GqaPagedDecodePs64Base):
 # num_kv_heads KV heads. A page holds one token. A sequence without keys gives output 0
 # and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_ps1():
     import math
 
@@ -1178,7 +1179,7 @@ class TestGqaPagedDecodeH6Kv1D128Ps1(GqaPagedDecodePs1Base):
 # head's tokens lie side by side (layout HND). A query that sees no key gives output 0
 # and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_hnd():
     import math
 
@@ -1427,7 +1428,7 @@ class TestGqaPagedDecodeQe4m3Kve4m3H64Kv8D128Ps64(GqaPagedDecodeQe4m3Kve4m3Base)
 # without return_lse output is the one value. Solutions are installed under the name
 # without return_lse.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_return_lse():
     import math
 
@@ -1508,7 +1509,7 @@ class TestGqaPagedDecodeReturnLseH32Kv8D128Ps1(GqaPagedDecodeReturnLseBase):
 # sink. lse is base 2.
 # stage:decode, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_sink():
     import math
 
@@ -1593,7 +1594,7 @@ class TestGqaPagedDecodeSinkH8Kv1D64Ps64(GqaPagedDecodeSinkBase):
 # base 2.
 # stage:decode, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_sink_w127():
     import math
 
@@ -1683,7 +1684,7 @@ class TestGqaPagedDecodeSinkW127H8Kv1D64Ps64(GqaPagedDecodeSinkW127Base):
 # p - 1023 ... p, a sliding window of 1024. A query that sees no key gives output 0 and
 # lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_w1023_h32_kv16_ps64():
     import math
 
@@ -1763,7 +1764,7 @@ class TestGqaPagedDecodeW1023H32Kv16D256Ps64(GqaPagedDecodeW1023H32Kv16Ps64Base)
 # key p sees keys p - 4095 ... p, a sliding window of 4096. A query that sees no key
 # gives output 0 and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_decode_w4095_h32_ps64():
     import math
 
@@ -1846,7 +1847,7 @@ class TestGqaPagedDecodeW4095H32Kv8D128Ps64(GqaPagedDecodeW4095H32Ps64Base):
 # and 2 ** (-4 * (2 * (h - n) + 1) / n) for the others. A query that sees no key gives
 # output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_alibi.
+# Tolerances: those of reference_gqa_paged_decode_alibi.
 def reference_gqa_paged_prefill_causal_alibi():
     import math
 
@@ -1950,7 +1951,7 @@ class TestGqaPagedPrefillCausalAlibiH40Kv40D128Ps64(GqaPagedPrefillCausalAlibiBa
 # softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, model:grok-1,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
+# Tolerances: those of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_prefill_causal_cap30_h48_kv8_ps64():
     import math
 
@@ -2036,7 +2037,7 @@ class TestGqaPagedPrefillCausalCap30H48Kv8D128Ps64(GqaPagedTests):
 # before mask and softmax. A query that sees no key gives output 0 and lse -inf. lse is
 # base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
+# Tolerances: those of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_prefill_causal_cap50_ps64():
     import math
 
@@ -2130,7 +2131,7 @@ class TestGqaPagedPrefillCausalCap50H32Kv16D128Ps64(GqaPagedPrefillCausalCap50Ps
 # sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask and
 # softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
+# Tolerances: those of reference_gqa_paged_decode_cap30_h48_kv8_ps64.
 def reference_gqa_paged_prefill_causal_cap50_w4095_ps64():
     import math
 
@@ -2229,8 +2230,8 @@ class TestGqaPagedPrefillCausalCap50W4095H32Kv16D128Ps64(
 # A sequence has (pages - 1) * page_size + kv_last_page_len keys, none where it has no
 # pages. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 1 more: as of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more.
-# Tolerances of gqa_paged_prefill_causal_h12_kv1_d128_ps64 and 23 more: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances of gqa_paged_prefill_causal_fp16_h32_kv32_d128_ps64 and 1 more: those of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more.
+# Tolerances of gqa_paged_prefill_causal_h12_kv1_d128_ps64 and 23 more: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_ps64():
     import math
 
@@ -2480,7 +2481,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps64(GqaPagedPrefillCausalPs64Base):
 # aligned bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A query
 # that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_ps1():
     import math
 
@@ -2617,7 +2618,7 @@ class TestGqaPagedPrefillCausalH6Kv1D128Ps1(GqaPagedPrefillCausalPs1Base):
 # q_len stands at key kv_len - q_len + i. In a page, a head's tokens lie side by side
 # (layout HND). A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_hnd():
     import math
 
@@ -2705,7 +2706,7 @@ class TestGqaPagedPrefillCausalHndH32Kv8D128Ps64(GqaPagedPrefillCausalHndBase):
 # k_cache * k_scale, values are v_cache * v_scale. A query that sees no key gives output
 # 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_kve4m3.
+# Tolerances: those of reference_gqa_paged_decode_kve4m3.
 def reference_gqa_paged_prefill_causal_kve4m3():
     import math
 
@@ -2802,7 +2803,7 @@ class TestGqaPagedPrefillCausalKve4m3H64Kv8D128Ps64(GqaPagedPrefillCausalKve4m3B
 # each head: queries are q * q_scale, keys are k_cache * k_scale, values are v_cache *
 # v_scale. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_paged_decode_qe4m3_kve4m3.
+# Tolerances: those of reference_gqa_paged_decode_qe4m3_kve4m3.
 def reference_gqa_paged_prefill_causal_qe4m3_kve4m3():
     import math
 
@@ -2902,7 +2903,7 @@ class TestGqaPagedPrefillCausalQe4m3Kve4m3H64Kv8D128Ps64(
 # that sees no key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_sink():
     import math
 
@@ -3002,7 +3003,7 @@ class TestGqaPagedPrefillCausalSinkH8Kv1D64Ps64(GqaPagedPrefillCausalSinkBase):
 # key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_sink_w127():
     import math
 
@@ -3106,7 +3107,7 @@ class TestGqaPagedPrefillCausalSinkW127H8Kv1D64Ps64(GqaPagedPrefillCausalSinkW12
 # key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
 # 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_w1023_h32_kv16_ps64():
     import math
 
@@ -3204,7 +3205,7 @@ class TestGqaPagedPrefillCausalW1023H32Kv16D256Ps64(
 # sliding window of 4096. A query that sees no key gives output 0 and lse -inf. lse is
 # base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_causal_w4095_h32_ps64():
     import math
 
@@ -3302,7 +3303,7 @@ class TestGqaPagedPrefillCausalW4095H32Kv8D128Ps64(
 # the tokens of a tree are verified at once, each seeing its ancestors. A query that
 # sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_custom_mask():
     import math
 
@@ -3398,7 +3399,7 @@ class TestGqaPagedPrefillCustomMaskH64Kv8D128Ps64(GqaPagedPrefillCustomMaskBase)
 # gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, model:llama-3.2-11b-vision,
 # fi_api:flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
+# Tolerances: those of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more.
 def reference_gqa_paged_prefill_noncausal():
     import math
 

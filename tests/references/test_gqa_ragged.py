@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gqa_ragged` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -134,11 +135,11 @@ class GqaRaggedTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies weights in bfloat16.
 # (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
@@ -367,7 +368,7 @@ class TestGqaRaggedPrefillCausalCap30H48Kv8D128(GqaRaggedTests):
 # 50), before mask and softmax. A query that sees no key gives output 0 and lse -inf.
 # lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_ragged_prefill_causal_cap30_h48_kv8.
+# Tolerances: those of reference_gqa_ragged_prefill_causal_cap30_h48_kv8.
 def reference_gqa_ragged_prefill_causal_cap50():
     import math
 
@@ -453,7 +454,7 @@ class TestGqaRaggedPrefillCausalCap50H32Kv16D128(GqaRaggedPrefillCausalCap50Base
 # p, a sliding window of 4096. A scaled logit l becomes 50 * tanh(l / 50), before mask
 # and softmax. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of reference_gqa_ragged_prefill_causal_cap30_h48_kv8.
+# Tolerances: those of reference_gqa_ragged_prefill_causal_cap30_h48_kv8.
 def reference_gqa_ragged_prefill_causal_cap50_w4095():
     import math
 
@@ -807,7 +808,7 @@ class TestGqaRaggedPrefillCausalH8Kv1D256(GqaRaggedPrefillCausalBase):
 # query that sees no key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
+# Tolerances: those of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_sink():
     import math
 
@@ -900,7 +901,7 @@ class TestGqaRaggedPrefillCausalSinkH8Kv1D64(GqaRaggedPrefillCausalSinkBase):
 # key gives output 0 and the lse of its sink. lse is base 2.
 # stage:prefill, model:gpt-oss-120b,
 # fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
+# Tolerances: those of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_sink_w127():
     import math
 
@@ -996,7 +997,7 @@ class TestGqaRaggedPrefillCausalSinkW127H8Kv1D64(GqaRaggedPrefillCausalSinkW127B
 # key kv_len - q_len + i. A query at key p sees keys p - 1023 ... p, a sliding window of
 # 1024. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
+# Tolerances: those of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_w1023_h32_kv16():
     import math
 
@@ -1086,7 +1087,7 @@ class TestGqaRaggedPrefillCausalW1023H32Kv16D256(
 # stands at key kv_len - q_len + i. A query at key p sees keys p - 4095 ... p, a sliding
 # window of 4096. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
+# Tolerances: those of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_causal_w4095_h32():
     import math
 
@@ -1171,7 +1172,7 @@ class TestGqaRaggedPrefillCausalW4095H32Kv8D128(GqaRaggedPrefillCausalW4095H32Ba
 # heads share num_kv_heads KV heads. There is no mask: every query sees all keys. A
 # query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper, tp:1
-# Tolerances: as of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
+# Tolerances: those of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more.
 def reference_gqa_ragged_prefill_noncausal():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type gqa_single` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -198,11 +199,11 @@ class GqaSingleTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies weights in bfloat16.
 # (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
@@ -279,7 +280,7 @@ class TestGqaSingleDecodeH32Kv8D128(GqaSingleDecodeBase):
 # sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and lse
 # -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-# Tolerances: as of reference_gqa_single_decode.
+# Tolerances: those of reference_gqa_single_decode.
 def reference_gqa_single_prefill_causal():
     import math
 
@@ -341,7 +342,7 @@ class TestGqaSinglePrefillCausalH32Kv8D128(GqaSinglePrefillCausalBase):
 # Grouped-query attention of one sequence, prefill: num_qo_heads query heads share
 # num_kv_heads KV heads. There is no mask: every query sees all keys. lse is base 2.
 # stage:prefill, fi_api:flashinfer.prefill.single_prefill_with_kv_cache, tp:1
-# Tolerances: as of reference_gqa_single_decode.
+# Tolerances: those of reference_gqa_single_decode.
 def reference_gqa_single_prefill_noncausal():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type grouped_gemm_fp8` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -302,11 +303,11 @@ class GroupedGemmFp8Tests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums of elements of about 1, rounded once.
 # (2) tensor cores keep 14 bits of a sum of 32 products, and kernels add four of these
 # in float32.
@@ -466,7 +467,7 @@ class TestGroupedGemmFp8ContiguousE8N4096K1536(GroupedGemmFp8ContiguousBase):
 # masked_m rows are there; beyond them the output is 0 here, and kernels leave what they
 # like.
 # quantization:float8_e4m3fn, fi_api:flashinfer.gemm.batch_deepgemm_fp8_nt_groupwise
-# Tolerances: as of reference_grouped_gemm_fp8_contiguous.
+# Tolerances: those of reference_grouped_gemm_fp8_contiguous.
 def reference_grouped_gemm_fp8_masked():
     import torch
 

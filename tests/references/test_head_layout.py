@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type head_layout` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
@@ -199,11 +200,11 @@ class HeadLayoutTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) bits are copied, none is computed.
 
 
@@ -330,7 +331,7 @@ class TestSplitQkvH28Kv4D128(HeadLayoutTests):
 # all query heads, then all key heads, then all value heads. Bits are copied, none is
 # computed.
 # model:qwen3-30b-a3b
-# Tolerances: as of reference_split_qkv_h28_kv4_d128.
+# Tolerances: those of reference_split_qkv_h28_kv4_d128.
 def reference_split_qkv_h32_kv4_d128():
     import torch
 
@@ -363,7 +364,7 @@ class TestSplitQkvH32Kv4D128(HeadLayoutTests):
 # all query heads, then all key heads, then all value heads. Bits are copied, none is
 # computed.
 # model:llama-3.1-8b, model:qwen3-8b
-# Tolerances: as of reference_split_qkv_h28_kv4_d128.
+# Tolerances: those of reference_split_qkv_h28_kv4_d128.
 def reference_split_qkv_h32_kv8_d128():
     import torch
 
@@ -396,7 +397,7 @@ class TestSplitQkvH32Kv8D128(HeadLayoutTests):
 # all query heads, then all key heads, then all value heads. Bits are copied, none is
 # computed.
 # model:gpt-oss-120b, model:gpt-oss-20b
-# Tolerances: as of reference_split_qkv_h28_kv4_d128.
+# Tolerances: those of reference_split_qkv_h28_kv4_d128.
 def reference_split_qkv_h64_kv8_d64():
     import torch
 
@@ -429,7 +430,7 @@ class TestSplitQkvH64Kv8D64(HeadLayoutTests):
 # all query heads, then all key heads, then all value heads. Bits are copied, none is
 # computed.
 # model:llama-3.1-70b, model:llama-3.3-70b, tp:8
-# Tolerances: as of reference_split_qkv_h28_kv4_d128.
+# Tolerances: those of reference_split_qkv_h28_kv4_d128.
 def reference_split_qkv_h8_kv1_d128():
     import torch
 

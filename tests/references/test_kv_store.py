@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type kv_store` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
@@ -373,11 +374,11 @@ class KvStoreTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) bits are copied, none is computed.
 # (2) quotients of float32 are divided again and rounded to float8 and to e2m1.
 # (3) both sides round nearly the same quotient once to e4m3, whose float32 form is off
@@ -572,7 +573,7 @@ class TestStoreKvE4m3Kv8D128(StoreKvE4m3Base):
 # Keys and values of tokens written to the slots that slot_mapping names. Slot s is
 # place s mod page_size of page s // page_size, and a page has all places of its first
 # head before those of the next. What is not written stays as it is.
-# Tolerances: as of reference_copy_cache_blocks.
+# Tolerances: those of reference_copy_cache_blocks.
 def reference_store_kv_hnd():
     import torch
 
@@ -614,7 +615,7 @@ class TestStoreKvHndKv8D64Ps64(StoreKvHndBase):
 
 # Keys and values of tokens written to the cache's slots that slot_mapping names, each
 # token in one slot for all its heads. What is not written stays as it is.
-# Tolerances: as of reference_copy_cache_blocks.
+# Tolerances: those of reference_copy_cache_blocks.
 def reference_store_kv():
     import torch
 

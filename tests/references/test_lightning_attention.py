@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type lightning_attention` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -230,11 +231,11 @@ class LightningAttentionTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies keys and values in bfloat16, which rounds each product by
 # 2^-8/sqrt(3) root mean square.
@@ -300,7 +301,7 @@ class TestLightningDecodeH8D128(LightningDecodeBase):
 # Lightning attention, whole prompts: for each token state = exp(-slope) * state + k
 # v^T, and output = q state, with a slope of each head. Nothing is scaled. In float32,
 # the output rounded once to bfloat16.
-# Tolerances: as of reference_lightning_decode.
+# Tolerances: those of reference_lightning_decode.
 def reference_lightning_prefill():
     import torch
 

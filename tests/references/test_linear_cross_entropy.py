@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type linear_cross_entropy` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -220,11 +221,11 @@ class LinearCrossEntropyTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) logits are float32 sums of at most 4096 products, 10 at most.
 
@@ -335,7 +336,7 @@ class TestLinearCrossEntropyV50257H768(LinearCrossEntropyBase):
 # them at a time. Tokens with a label below 0, of which PyTorch's is -100, are ignored.
 # The loss has 1e-05 * lse^2 added (z-loss).
 # model:olmo-2-1b, mode:training
-# Tolerances: as of reference_linear_cross_entropy.
+# Tolerances: those of reference_linear_cross_entropy.
 def reference_linear_cross_entropy_zloss():
     import torch
 

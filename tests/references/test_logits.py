@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type logits` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
@@ -259,11 +260,11 @@ class LogitsTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one float32 operation, or four of penalties.
 # (2) a logit less the largest, and the log-sum-exp less that.
 # (3) no two logits of a row are equal.
@@ -322,7 +323,7 @@ class TestLogitBiasV262208(LogitBiasBase):
 # penalty where it is below 0, else divided by it. Then the count in the output times
 # the frequency penalty is subtracted, and the presence penalty where that count is over
 # 0.
-# Tolerances: as of reference_logit_bias.
+# Tolerances: those of reference_logit_bias.
 def reference_penalties_of_counts():
     import torch
 
@@ -383,7 +384,7 @@ class TestPenaltiesOfCountsV262208(PenaltiesOfCountsBase):
 
 # Repetition penalty, as SGLang keeps it: a factor for each token of a row, 1 for tokens
 # that did not occur. Logits below 0 are multiplied by it, others divided.
-# Tolerances: as of reference_logit_bias.
+# Tolerances: those of reference_logit_bias.
 def reference_scaling_penalties():
     import torch
 
@@ -431,7 +432,7 @@ class TestScalingPenaltiesV262208(ScalingPenaltiesBase):
 
 # Minus infinity for each token whose bit is 0: bit b of word w is of token 32 w + b, as
 # grammar engines pack what may come next. Other logits stay.
-# Tolerances: as of reference_logit_bias.
+# Tolerances: those of reference_logit_bias.
 def reference_token_bitmask():
     import torch
 
@@ -539,7 +540,7 @@ class TestTopLogprobsK20V262208(TopLogprobsK20Base):
 # The 5 largest log-probabilities of each row in falling order, and their tokens.
 # Log-probabilities are logits less the row's log-sum-exp. Of tokens that tie any may
 # come first.
-# Tolerances: as of reference_top_logprobs_k20.
+# Tolerances: those of reference_top_logprobs_k20.
 def reference_top_logprobs_k5():
     import torch
 

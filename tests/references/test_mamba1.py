@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type mamba1` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -237,11 +238,11 @@ class Mamba1Tests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamor
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) both sides round a float32 value once, to neighbours at most, 2^-7 apart.
 # (3) two float32 products of up to 20 are added, a few tokens back each.
@@ -314,7 +315,7 @@ class TestMamba1ScanD8192S16(Mamba1ScanBase):
 # One decode step of Mamba 1: step = softplus(dt + dt_bias), state = state * exp(A *
 # step) + step * x * B, output = (state * C summed + D * x) * silu(z). Each channel has
 # its own step. In float32, the output rounded once to bfloat16.
-# Tolerances: as of reference_mamba1_scan.
+# Tolerances: those of reference_mamba1_scan.
 def reference_mamba1_update():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type masked_attention` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -236,11 +237,11 @@ class MaskedAttentionTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums and one rounding to bfloat16.
 # (2) kernels round weights to bfloat16 before the product, by 2^-8/sqrt(3) root mean
 # square, of which an element that happens to be small is off by as much as its row's
@@ -302,7 +303,7 @@ class TestAttentionFloatMaskH24D128(AttentionFloatMaskBase):
 # keys whose mask is false are not seen. Logits are products of q and k over the root of
 # head_dim; of a sequence without a key the output is 0. In float32, rounded once to
 # bfloat16.
-# Tolerances: as of reference_attention_float_mask.
+# Tolerances: those of reference_attention_float_mask.
 def reference_cross_attention_padding():
     import math
 
@@ -344,7 +345,7 @@ class TestCrossAttentionPaddingH32D64(CrossAttentionPaddingBase):
 # 16 are of keys behind the query. Of each 16, 8 are of distances 0 to 7, and 8 of ones
 # that grow as the logarithm up to 128, the last of all beyond. In float32, rounded once
 # to bfloat16.
-# Tolerances: as of reference_attention_float_mask.
+# Tolerances: those of reference_attention_float_mask.
 def reference_t5_attention():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type mla_paged` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -272,11 +273,11 @@ class MlaPagedTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) the kernel multiplies weights in bfloat16.
 # (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
@@ -387,7 +388,7 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps64(MlaPagedDecodePs64Base):
 # share one cache. A page holds one token. A sequence without keys gives output 0 and
 # lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_decode_ps1():
     import math
 
@@ -454,7 +455,7 @@ class TestMlaPagedDecodeH8Ckv512Kpe64Ps1(MlaPagedDecodePs1Base):
 # where it has no pages. The cache is stored in 8 bits, each part with a scale of its
 # own. A sequence without keys gives output 0 and lse -inf. lse is base 2.
 # stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_decode_kve4m3():
     import math
 
@@ -529,7 +530,7 @@ class TestMlaPagedDecodeKve4m3H8Ckv512Kpe64Ps64(MlaPagedDecodeKve4m3Base):
 # without return_lse output is the one value. Solutions are installed under the name
 # without return_lse.
 # stage:decode, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_decode_return_lse():
     import math
 
@@ -598,7 +599,7 @@ class TestMlaPagedDecodeReturnLseH8Ckv512Kpe64Ps1(MlaPagedDecodeReturnLseBase):
 # q_len sees keys 0 ... kv_len - q_len + i. A query that sees no key gives output 0 and
 # lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_causal_ps64():
     import math
 
@@ -696,7 +697,7 @@ class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps64(MlaPagedPrefillCausalPs64Base):
 # bottom-right: query i of q_len sees keys 0 ... kv_len - q_len + i. A query that sees
 # no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_causal_ps1():
     import math
 
@@ -781,7 +782,7 @@ class TestMlaPagedPrefillCausalH8Ckv512Kpe64Ps1(MlaPagedPrefillCausalPs1Base):
 # kv_len - q_len + i. A query that sees no key gives output 0 and lse -inf. lse is base
 # 2.
 # stage:prefill, fi_api:flashinfer.mla.BatchMLAPagedAttentionWrapper, tp:8
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_causal_kve4m3():
     import math
 
@@ -874,7 +875,7 @@ class TestMlaPagedPrefillCausalKve4m3H8Ckv512Kpe64Ps64(MlaPagedPrefillCausalKve4
 # no other mask. So the tokens of a tree are verified at once, each seeing its
 # ancestors. A query that sees no key gives output 0 and lse -inf. lse is base 2.
 # stage:prefill
-# Tolerances: as of reference_mla_paged_decode_ps64.
+# Tolerances: those of reference_mla_paged_decode_ps64.
 def reference_mla_paged_prefill_custom_mask():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type moe` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -452,11 +453,11 @@ class MoeTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) a scale that is rounded to bfloat16 makes outputs smaller by 0.35 %, so the norm
 # decides.
 # (2) float32 sums, rounded once to bfloat16.
@@ -590,7 +591,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng1Kg1E48H7168I2048(
 # their sum, times routed_scaling_factor. Experts that are not here add nothing.
 # model:deepseek-v3, model:deepseek-r1, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:8
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_ds_routing_ng8_kg4_e32():
     import torch
 
@@ -683,7 +684,7 @@ class TestMoeFp8BlockScaleDsRoutingTopk8Ng8Kg4E32H7168I2048(MoeTests):
 # Experts are numbered as in the model; those that are not here add nothing.
 # model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:4
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_shard():
     import torch
 
@@ -760,7 +761,7 @@ class TestMoeFp8BlockScaleRenormShardTopk10E128H2048I512(MoeTests):
 # all of them.
 # model:qwen3-next-80b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe, ep:1
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_topk10_i512():
     import torch
 
@@ -830,7 +831,7 @@ class TestMoeFp8BlockScaleRenormTopk10E128H2048I512(MoeTests):
 # order. Tokens choose the 8 largest logits; the weights are a softmax over these.
 # quantization:float8_e4m3fn, fi_api:flashinfer.fused_moe.trtllm_fp8_block_scale_moe,
 # ep:1
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_moe_fp8_block_scale_renorm_topk8():
     import torch
 
@@ -918,7 +919,7 @@ class TestMoeFp8BlockScaleRenormTopk8E128H4096I1536(MoeFp8BlockScaleRenormTopk8B
 # Experts are numbered as in the model; those that are not here add nothing.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:4
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_shard_topk10_e128_h2048_i512():
     import torch
 
@@ -977,7 +978,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk10E128H2048I512(MoeTests):
 # Experts are numbered as in the model; those that are not here add nothing.
 # model:qwen3-235b-a22b, quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:2
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_shard_topk8_e64_h4096_i1536():
     import torch
 
@@ -1037,7 +1038,7 @@ class TestTrtllmFp4BlockScaleMoeShardTopk8E64H4096I1536(MoeTests):
 # all of them.
 # model:qwen3-next-80b-a3b, quantization:float4_e2m1fn_mxfp4, ep:4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_topk10_h2048_i512():
     import torch
 
@@ -1091,7 +1092,7 @@ class TestTrtllmFp4BlockScaleMoeTopk10E128H2048I512(MoeTests):
 # into the expert. routing_bias is ignored, as the kernel and Llama 4 have none.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100, ep:1
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_topk1_h5120_i8192():
     import torch
 
@@ -1151,7 +1152,7 @@ class TestTrtllmFp4BlockScaleMoeTopk1E16H5120I8192(
 # order. Tokens choose the 8 largest logits; the weights are a softmax over these.
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_moe, gpu:sm100
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_moe_topk8():
     import torch
 
@@ -1223,7 +1224,7 @@ class TestTrtllmFp4BlockScaleMoeTopk8E64H4096I1536(TrtllmFp4BlockScaleMoeTopk8Ba
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_routed_moe_shard():
     import torch
 
@@ -1300,7 +1301,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeShardTopk8E64H4096I1536(
 # quantization:float4_e2m1fn_mxfp4,
 # fi_api:flashinfer.fused_moe.trtllm_fp4_block_scale_routed_moe, gpu:sm100,
 # routing:pre-computed
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp4_block_scale_routed_moe():
     import torch
 
@@ -1417,7 +1418,7 @@ class TestTrtllmFp4BlockScaleRoutedMoeTopk8E64H4096I1536(
 # expert. routing_bias is ignored, as the kernel and Llama 4 have none.
 # quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp8_per_tensor_scale_moe_topk1_h5120_i8192():
     import torch
 
@@ -1483,7 +1484,7 @@ class TestTrtllmFp8PerTensorScaleMoeTopk1E16H5120I8192(
 # Tokens choose the 8 largest logits; the weights are a softmax over these.
 # model:qwen3-30b-a3b, quantization:float8_e4m3fn,
 # fi_api:flashinfer.fused_moe.trtllm_fp8_per_tensor_scale_moe, ep:1, tp:1
-# Tolerances: as of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
+# Tolerances: those of reference_moe_fp8_block_scale_ds_routing_ng1_kg1.
 def reference_trtllm_fp8_per_tensor_scale_moe_topk8_h2048_i768():
     import torch
 

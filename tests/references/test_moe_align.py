@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type moe_align` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -320,11 +321,11 @@ class MoeAlignTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metam
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) Judge sorted_token_ids by what stands in each expert's blocks, in any order
 # (generator.ops.op_types.moe_align.order).
 
@@ -407,7 +408,7 @@ class TestMoeAlignBlockSizeE128K8Bs16(MoeAlignBlockSizeE128Bs16Base):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:qwen3-30b-a3b, model:qwen3-235b-a22b
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e128_k8_bs64():
     import torch
 
@@ -467,7 +468,7 @@ class TestMoeAlignBlockSizeE128K8Bs64(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:glm-4.6
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e160_k8_bs64():
     import torch
 
@@ -527,7 +528,7 @@ class TestMoeAlignBlockSizeE160K8Bs64(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:deepseek-v3, model:deepseek-r1
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e256_k8_bs128():
     import torch
 
@@ -587,7 +588,7 @@ class TestMoeAlignBlockSizeE256K8Bs128(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:deepseek-v3, model:deepseek-r1
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e256_k8_bs16():
     import torch
 
@@ -647,7 +648,7 @@ class TestMoeAlignBlockSizeE256K8Bs16(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:deepseek-v3, model:deepseek-r1, model:minimax-m2
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e256_k8_bs64():
     import torch
 
@@ -707,7 +708,7 @@ class TestMoeAlignBlockSizeE256K8Bs64(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:gpt-oss-20b
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e32_k4_bs64():
     import torch
 
@@ -767,7 +768,7 @@ class TestMoeAlignBlockSizeE32K4Bs64(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:kimi-k2
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e384_k8_bs64():
     import torch
 
@@ -827,7 +828,7 @@ class TestMoeAlignBlockSizeE384K8Bs64(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:qwen3-next-80b-a3b
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e512_k10_bs16():
     import torch
 
@@ -887,7 +888,7 @@ class TestMoeAlignBlockSizeE512K10Bs16(MoeAlignTests):
 # pairs, and blocks behind the last one, as those first ones, the expert -1. The order
 # within an expert is free.
 # model:mixtral-8x22b, model:mixtral-8x7b
-# Tolerances: as of reference_moe_align_block_size_e128_bs16.
+# Tolerances: those of reference_moe_align_block_size_e128_bs16.
 def reference_moe_align_block_size_e8_k2_bs16():
     import torch
 

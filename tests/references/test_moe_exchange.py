@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type moe_exchange` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -262,11 +263,11 @@ class MoeExchangeTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums and one rounding to bfloat16.
 # (2) bits are copied, none is computed.
 
@@ -418,7 +419,7 @@ class TestMoeDispatchEp8Topk8E256H7168(MoeDispatchTopk8E256Base):
 # sources, and behind the last are zeros and -1. One tensor holds what all ranks have;
 # in serving each has its part. Token t of rank r has the number r * tokens_per_rank +
 # t.
-# Tolerances: as of reference_moe_dispatch_topk8_e256.
+# Tolerances: those of reference_moe_dispatch_topk8_e256.
 def reference_moe_dispatch_e128():
     import torch
 
@@ -483,7 +484,7 @@ class TestMoeDispatchEp8Topk8E128H4096(MoeDispatchE128Base):
 # One tensor holds what all ranks have; in serving each has its part. Token t of rank r
 # has the number r * tokens_per_rank + t.
 # model:qwen3.5-397b-a17b, ep:8
-# Tolerances: as of reference_moe_dispatch_topk8_e256.
+# Tolerances: those of reference_moe_dispatch_topk8_e256.
 def reference_moe_dispatch_topk10_e512_h4096():
     import torch
 
@@ -532,7 +533,7 @@ class TestMoeDispatchEp8Topk10E512H4096(MoeExchangeTests):
 # One tensor holds what all ranks have; in serving each has its part. Token t of rank r
 # has the number r * tokens_per_rank + t.
 # model:glm-4.6, ep:8
-# Tolerances: as of reference_moe_dispatch_topk8_e256.
+# Tolerances: those of reference_moe_dispatch_topk8_e256.
 def reference_moe_dispatch_topk8_e160_h5120():
     import torch
 
@@ -581,7 +582,7 @@ class TestMoeDispatchEp8Topk8E160H5120(MoeExchangeTests):
 # One tensor holds what all ranks have; in serving each has its part. Token t of rank r
 # has the number r * tokens_per_rank + t.
 # model:kimi-k2, ep:8
-# Tolerances: as of reference_moe_dispatch_topk8_e256.
+# Tolerances: those of reference_moe_dispatch_topk8_e256.
 def reference_moe_dispatch_topk8_e384_h7168():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type moe_experts` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -358,11 +359,11 @@ class MoeExpertsTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 sums, rounded once to bfloat16.
 # (2) the kernel rounds the values between the products to float8_e4m3.
 # (3) the kernel rounds to bfloat16 what goes into the activation, what comes of it and
@@ -427,7 +428,7 @@ class TestMoeBf16ScaledInputTopk1E16H5120I8192(MoeBf16ScaledInputBase):
 # Weighted sum of the experts of each token, each down(silu(gate(x)) * up(x)), with
 # bfloat16 weights; the rows of w13 are gate, then up. An expert of -1 is on another
 # device.
-# Tolerances: as of reference_moe_bf16_scaled_input.
+# Tolerances: those of reference_moe_bf16_scaled_input.
 def reference_moe_bf16():
     import torch
 
@@ -610,7 +611,7 @@ class TestMoeBf16SharedTopk9E161H5120I384(MoeBf16Base):
 # gate, then up. In float32: kernels round what goes into both products to float8, in
 # blocks of 128 of a row. An expert of -1 is on another device.
 # quantization:float8_e4m3fn
-# Tolerances: as of reference_moe_bf16_scaled_input.
+# Tolerances: those of reference_moe_bf16_scaled_input.
 def reference_moe_fp8_block():
     import torch
 
@@ -953,7 +954,7 @@ class TestMoeFp8BlockSharedTopk9E257H7168I256(MoeFp8BlockBase):
 # down(gate * sigmoid(1.702 * gate) * (up + 1)), its bias included in what the router's
 # weight multiplies. An expert of -1 is on another device.
 # quantization:mxfp4
-# Tolerances: as of reference_moe_bf16_scaled_input.
+# Tolerances: those of reference_moe_bf16_scaled_input.
 def reference_moe_mxfp4():
     import torch
 

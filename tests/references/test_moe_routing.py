@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type moe_routing` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -359,11 +360,11 @@ class MoeRoutingTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32.
 # (2) the kernel makes a sigmoid of tanh.approx.f32, which PTX lets be off by 2^-11 and
 # which an H200 has within 2^-17 of its value.
@@ -444,7 +445,7 @@ class TestFusedTopkDeepseekE384K8Ng1Kg1(FusedTopkDeepseekNg1Kg1Base):
 # routed_scaling_factor, weigh them. Experts stand in falling order of the score that
 # chooses them. All in float32.
 # model:deepseek-v3, model:deepseek-r1, fi_api:flashinfer.fused_moe.fused_topk_deepseek
-# Tolerances: as of reference_fused_topk_deepseek_ng1_kg1.
+# Tolerances: those of reference_fused_topk_deepseek_ng1_kg1.
 def reference_fused_topk_deepseek_ng8_kg4():
     import torch
 
@@ -527,7 +528,7 @@ class TestHashTopkE256K6(MoeRoutingTests):
 # Routing of tokens to experts. The 1 largest logits choose the experts; the sigmoid of
 # its own logit weighs each. Experts stand in falling order of the score that chooses
 # them. All in float32.
-# Tolerances: as of reference_hash_topk.
+# Tolerances: those of reference_hash_topk.
 def reference_topk_sigmoid():
     import torch
 
@@ -564,7 +565,7 @@ class TestTopkSigmoidE16K1(TopkSigmoidBase):
 # Routing of tokens to experts. The softmax over all experts chooses the 4 largest, and
 # is divided by the sum of these. Experts stand in falling order of the score that
 # chooses them. All in float32.
-# Tolerances: as of reference_hash_topk.
+# Tolerances: those of reference_hash_topk.
 def reference_topk_softmax_k4():
     import torch
 
@@ -604,7 +605,7 @@ class TestTopkSoftmaxE32K4Renorm(TopkSoftmaxK4Base):
 # is divided by the sum of these. Experts stand in falling order of the score that
 # chooses them. All in float32.
 # model:qwen3-30b-a3b, model:qwen3-235b-a22b
-# Tolerances: as of reference_hash_topk.
+# Tolerances: those of reference_hash_topk.
 def reference_topk_softmax_e128_k8():
     import torch
 
@@ -636,7 +637,7 @@ class TestTopkSoftmaxE128K8Renorm(MoeRoutingTests):
 # is divided by the sum of these. Experts stand in falling order of the score that
 # chooses them. All in float32.
 # model:qwen3-next-80b-a3b
-# Tolerances: as of reference_hash_topk.
+# Tolerances: those of reference_hash_topk.
 def reference_topk_softmax_e512_k10():
     import torch
 
@@ -668,7 +669,7 @@ class TestTopkSoftmaxE512K10Renorm(MoeRoutingTests):
 # is divided by the sum of these. Experts stand in falling order of the score that
 # chooses them. All in float32.
 # model:mixtral-8x22b
-# Tolerances: as of reference_hash_topk.
+# Tolerances: those of reference_hash_topk.
 def reference_topk_softmax_e8_k2():
     import torch
 
@@ -701,7 +702,7 @@ class TestTopkSoftmaxE8K2Renorm(MoeRoutingTests):
 # routed_scaling_factor, weigh them. Experts stand in falling order of the score that
 # chooses them. All in float32.
 # model:deepseek-v4-flash
-# Tolerances: as of reference_hash_topk.
+# Tolerances: those of reference_hash_topk.
 def reference_topk_sqrtsoftplus():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type norm_backward` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -191,11 +192,11 @@ class NormBackwardTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) both sides round nearly the same float32 value once.
 
@@ -316,7 +317,7 @@ class TestRmsnormBackwardEps1em5H4096(RmsnormBackwardEps1em5Base):
 # rows, and of the parameters summed over all tokens. In float32, each rounded once to
 # bfloat16. What the forward pass normalised by is computed again.
 # model:qwen3-8b, mode:training
-# Tolerances: as of reference_rmsnorm_backward_eps_1em5.
+# Tolerances: those of reference_rmsnorm_backward_eps_1em5.
 def reference_rmsnorm_backward_eps_1em6():
     import torch
 

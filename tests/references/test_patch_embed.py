@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type patch_embed` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -181,11 +182,11 @@ class PatchEmbedTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) cuDNN's convolution is rounded to bfloat16 before the bias is added, by half an
 # ulp of numbers below 8, 2^-6, and both sides round once more (H100.
@@ -301,7 +302,7 @@ class TestPatchEmbedBiasC3S384P14H1152(PatchEmbedBiasBase):
 # Patches of 16 by 16 pixels, channels last, times a weight, plus a bias: a row for each
 # patch, row by row of the image. In float32, rounded once to bfloat16.
 # model:vit-base-patch16-224
-# Tolerances: as of reference_patch_embed_bias.
+# Tolerances: those of reference_patch_embed_bias.
 def reference_patch_embed_bias_channels_last():
     import torch
 
@@ -381,7 +382,7 @@ class TestPatchEmbedC3S560P14H1280(PatchEmbedBase):
 # Patches of 14 by 14 pixels, channels last, times a weight: a row for each patch, row
 # by row of the image. In float32, rounded once to bfloat16.
 # model:clip-vit-large-patch14
-# Tolerances: as of reference_patch_embed.
+# Tolerances: those of reference_patch_embed.
 def reference_patch_embed_channels_last():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type plain_activation` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - SGLang's layers, live, in a process of their own
 - PyTorch's CUDA kernel, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
@@ -162,11 +163,11 @@ class PlainActivationTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 # (2) both sides round nearly the same float32 value once.
 
@@ -219,7 +220,7 @@ class TestGeluI5120(GeluBase):
 
 # Activation of an MLP without a gate: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 *
 # x^3))) / 2. In float32, rounded once to bfloat16.
-# Tolerances: as of reference_gelu.
+# Tolerances: those of reference_gelu.
 def reference_gelu_tanh():
     import math
 
@@ -270,7 +271,7 @@ class TestGeluTanhI6400(GeluTanhBase):
 
 # Activation of an MLP without a gate: x * sigmoid(1.702 * x). In float32, rounded once
 # to bfloat16.
-# Tolerances: as of reference_gelu.
+# Tolerances: those of reference_gelu.
 def reference_quick_gelu():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type probs` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -238,11 +239,11 @@ class ProbsTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) the quotient of logit and temperature, and its product with log2(e), round by
 # 2^-24 of themselves.
 # (2) logits are kept as they are, or left out.
@@ -456,7 +457,7 @@ class TestTopKRenormProbsV32000(TopKRenormProbsBase):
 # p included, divides their probabilities by their sum and returns 0 elsewhere. Tokens
 # that tie with the last one kept are kept as well. In float32.
 # fi_api:flashinfer.sampling.top_p_renorm_probs
-# Tolerances: as of reference_top_k_renorm_probs.
+# Tolerances: those of reference_top_k_renorm_probs.
 def reference_top_p_renorm_probs():
     import torch
 

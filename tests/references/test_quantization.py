@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type quantization` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -382,11 +383,11 @@ class QuantizationTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) products of float32, rounded to bfloat16.
 # (2) kernels multiply by an approximate reciprocal of 6 or 448 and of the scale.
 # (3) products and quotients of these few bits are exact in float32 and in float64.
@@ -500,7 +501,7 @@ class TestMxfp4QuantizeK4096(Mxfp4QuantizeBase):
 # FlashInfer's kernel writes nothing to its outputs: there it is no source.
 # quantization:mxfp8, gpu:sm100, layout:linear,
 # fi_api:flashinfer.quantization.mxfp8_quantize
-# Tolerances: as of reference_mxfp4_quantize.
+# Tolerances: those of reference_mxfp4_quantize.
 def reference_mxfp8_quantize():
     import torch
 
@@ -545,7 +546,7 @@ class TestMxfp8QuantizeK4096(Mxfp8QuantizeBase):
 # factor that they were quantised with.
 # model:deepseek-r1, quantization:nvfp4,
 # fi_api:flashinfer.quantization.nvfp4_kv_dequantize
-# Tolerances: as of reference_mxfp4_dequantize.
+# Tolerances: those of reference_mxfp4_dequantize.
 def reference_nvfp4_dequantize():
     import torch
 
@@ -583,7 +584,7 @@ class TestNvfp4DequantizeK7168(QuantizationTests):
 # source.
 # quantization:nvfp4, gpu:sm100, layout:linear,
 # fi_api:flashinfer.quantization.nvfp4_quantize
-# Tolerances: as of reference_mxfp4_quantize.
+# Tolerances: those of reference_mxfp4_quantize.
 def reference_nvfp4_quantize():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type rmsnorm` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -288,11 +289,11 @@ class RmsnormTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 arithmetic and one rounding to bfloat16.
 # (2) both sides round nearly the same float32 value once.
 # (3) both sides round nearly the same float32 value once to e4m3.
@@ -349,7 +350,7 @@ class TestFusedAddRmsnormH4096(FusedAddRmsnormBase):
 # 1e-06) * weight with x = (hidden_states + residual), in float32, rounded to bfloat16
 # at the end. The sum itself is not an output.
 # fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm.
+# Tolerances: those of reference_fused_add_rmsnorm.
 def reference_fused_add_rmsnorm_2():
     import torch
 
@@ -400,7 +401,7 @@ class TestFusedAddRmsnormH7168(FusedAddRmsnorm2Base):
 # 1e-06) * (1 + weight) with x = (hidden_states + residual), in float32, rounded to
 # bfloat16 at the end. The sum itself is not an output.
 # fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm.
+# Tolerances: those of reference_fused_add_rmsnorm.
 def reference_gemma_fused_add_rmsnorm():
     import torch
 
@@ -496,7 +497,7 @@ class TestFusedAddRmsnormQuantH8192(FusedAddRmsnormQuantBase):
 # 448, in float32, rounded to e4m3 once at the end. The sum, rounded to bfloat16, is the
 # second output.
 # model:qwen3-14b, fused, fi_api:flashinfer.norm.fused_add_rmsnorm_quant
-# Tolerances: as of reference_fused_add_rmsnorm_quant.
+# Tolerances: those of reference_fused_add_rmsnorm_quant.
 def reference_fused_add_rmsnorm_quant_h5120():
     import torch
 
@@ -597,7 +598,7 @@ class TestFusedAddRmsnormResidualH4096(FusedAddRmsnormResidualBase):
 # at the end. The sum, rounded to bfloat16, is the second output: calls of the kernel
 # write both in place. Solutions are installed as fused_add_rmsnorm_hhidden_size.
 # fused, fi_api:flashinfer.norm.fused_add_rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm_residual.
+# Tolerances: those of reference_fused_add_rmsnorm_residual.
 def reference_fused_add_rmsnorm_residual_2():
     import torch
 
@@ -660,7 +661,7 @@ class TestFusedAddRmsnormResidualH7168(FusedAddRmsnormResidual2Base):
 # rsqrt(mean(x^2) + 1e-06) * weight with x = hidden_states, then y * sigmoid(y) of it,
 # in float32, rounded to bfloat16 at the end.
 # model:wan2.1-vae, fused, fi_api:flashinfer.norm.fused_rmsnorm_silu
-# Tolerances: as of reference_fused_add_rmsnorm.
+# Tolerances: those of reference_fused_add_rmsnorm.
 def reference_fused_rmsnorm_silu_eps_1em6():
     import torch
 
@@ -703,7 +704,7 @@ class TestFusedRmsnormSiluEps1em6H96(FusedRmsnormSiluEps1em6Base):
 # kernel write both in place. Solutions are installed as
 # gemma_fused_add_rmsnorm_hhidden_size.
 # fused, fi_api:flashinfer.norm.gemma_fused_add_rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm_residual.
+# Tolerances: those of reference_fused_add_rmsnorm_residual.
 def reference_gemma_fused_add_rmsnorm_residual():
     import torch
 
@@ -743,7 +744,7 @@ class TestGemmaFusedAddRmsnormResidualH5376(GemmaFusedAddRmsnormResidualBase):
 
 
 # fi_api:flashinfer.norm.gemma_rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm.
+# Tolerances: those of reference_fused_add_rmsnorm.
 def reference_gemma_rmsnorm():
     import torch
 
@@ -797,7 +798,7 @@ class TestRmsnormH5376(GemmaRmsnormBase):
 # RMS normalisation of hidden states of a transformer layer: x * rsqrt(mean(x^2) +
 # 1e-05) * weight with x = hidden_states, in float32, rounded to bfloat16 at the end.
 # fi_api:flashinfer.norm.rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm.
+# Tolerances: those of reference_fused_add_rmsnorm.
 def reference_rmsnorm():
     import torch
 
@@ -852,7 +853,7 @@ class TestRmsnormH4096(RmsnormBase):
 
 
 # fi_api:flashinfer.norm.rmsnorm
-# Tolerances: as of reference_fused_add_rmsnorm.
+# Tolerances: those of reference_fused_add_rmsnorm.
 def reference_rmsnorm_2():
     import torch
 
@@ -980,7 +981,7 @@ class TestRmsnormQuantH8192(RmsnormQuantBase):
 # 1e-06) * weight with x = hidden_states, divided by scale and cut off at 448, in
 # float32, rounded to e4m3 once at the end.
 # model:qwen3-14b, fused, fi_api:flashinfer.norm.rmsnorm_quant
-# Tolerances: as of reference_rmsnorm_quant.
+# Tolerances: those of reference_rmsnorm_quant.
 def reference_rmsnorm_quant_h5120():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type rope` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -434,11 +435,11 @@ class RopeTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) three float32 operations and one rounding to bfloat16.
 # (2) kernels have angles in float32.
 # (3) FlashInfer's norm gives what bfloat16 holds.
@@ -607,7 +608,7 @@ class TestGemmaQkRmsnormRopeEps1em6D256Rd64(GemmaQkRmsnormRopeEps1em6Base):
 # positions, by f where it turns 4 times and more, and by a mix that is linear in the
 # number of turns between.
 # model:llama-3.2-3b, fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1
-# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
+# Tolerances: those of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_llama31_rope_pos_ids_scale32_h24():
     import math
 
@@ -670,7 +671,7 @@ class TestLlama31RopePosIdsTheta500000Scale32H24Kv8D128(RopeTests):
 # positions, by f where it turns 4 times and more, and by a mix that is linear in the
 # number of turns between.
 # fi_api:flashinfer.rope.apply_llama31_rope_pos_ids, tp:1
-# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
+# Tolerances: those of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_llama31_rope_pos_ids_scale8():
     import math
 
@@ -811,7 +812,7 @@ class TestMropeInterleavedT11Y11X10D256Rd64(RopeTests):
 # position 2 pairs 2, 5, 8 ..., 20 of them, position 0 the other 24. A row of the cache
 # is the cosines of a position, then its sines.
 # model:qwen3-vl-8b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
+# Tolerances: those of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_mrope_interleaved_t24_y20_x20_d128_rd128():
     import torch
 
@@ -868,7 +869,7 @@ class TestMropeInterleavedT24Y20X20D128Rd128(RopeTests):
 # next 24, position 2 the last 24. A row of the cache is the cosines of a position, then
 # its sines.
 # model:qwen2-vl-7b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
+# Tolerances: those of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_mrope_sectioned():
     import torch
 
@@ -923,7 +924,7 @@ class TestMropeSectionedT16Y24X24D128Rd128(RopeTests):
 # head turns with dimension i + rotary_dim / 2; those from rotary_dim on pass through. A
 # row of the cache is the cosines of a position, then its sines.
 # model:glm-4.6, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-# Tolerances: as of reference_gemma_qk_rmsnorm_rope_eps_1em6.
+# Tolerances: those of reference_gemma_qk_rmsnorm_rope_eps_1em6.
 def reference_qk_rmsnorm_rope_eps_1em5():
     import torch
 
@@ -982,7 +983,7 @@ class TestQkRmsnormRopeEps1em5D128Rd64(RopeTests):
 # row of the cache is the cosines of a position, then its sines.
 # model:qwen3-8b, model:qwen3-14b, model:qwen3-32b, model:qwen3-30b-a3b,
 # model:qwen3-235b-a22b, fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-# Tolerances: as of reference_gemma_qk_rmsnorm_rope_eps_1em6.
+# Tolerances: those of reference_gemma_qk_rmsnorm_rope_eps_1em6.
 def reference_qk_rmsnorm_rope_eps_1em6():
     import torch
 
@@ -1039,7 +1040,7 @@ class TestQkRmsnormRopeEps1em6D128Rd128(RopeTests):
 # head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
 # 1000000.
 # model:qwen3-8b, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1
-# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
+# Tolerances: those of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_rope_pos_ids_theta1000000():
     import torch
 
@@ -1087,7 +1088,7 @@ class TestRopePosIdsTheta1000000H32Kv8D128(RopeTests):
 # head_size / 2. Pair i turns by theta ** (-2i / head_size) radians a position, theta
 # 10000.
 # model:mistral-7b-v0.1, fi_api:flashinfer.rope.apply_rope_pos_ids, tp:1
-# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
+# Tolerances: those of reference_deepseek_rope_pos_ids_gptj.
 def reference_apply_rope_pos_ids_theta10000():
     import torch
 
@@ -1135,7 +1136,7 @@ class TestRopePosIdsTheta10000H32Kv8D128(RopeTests):
 # + 1; those from rotary_dim on pass through. A row of the cache is the cosines of a
 # position, then its sines.
 # fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
+# Tolerances: those of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_rope_with_cos_sin_cache_gptj_style():
     import torch
 
@@ -1187,7 +1188,7 @@ class TestRopeWithCosSinCacheGptjStyleD64Rd64(RopeWithCosSinCacheGptjStyleBase):
 # rotary_dim / 2; those from rotary_dim on pass through. A row of the cache is the
 # cosines of a position, then its sines.
 # fi_api:flashinfer.rope.apply_rope_with_cos_sin_cache_inplace
-# Tolerances: as of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
+# Tolerances: those of reference_mrope_interleaved_t11_y11_x10_d256_rd64.
 def reference_rope_with_cos_sin_cache_neox_style():
     import torch
 
@@ -1257,7 +1258,7 @@ class TestRopeWithCosSinCacheNeoxStyleD64Rd64(RopeWithCosSinCacheNeoxStyleBase):
 # once, in 4096 positions the mix is linear in i; both ends are fractions. Cosines and
 # sines are times 0.1 * ln(32) + 1.
 # model:gpt-oss-120b, model:gpt-oss-20b, tp:1
-# Tolerances: as of reference_deepseek_rope_pos_ids_gptj.
+# Tolerances: those of reference_deepseek_rope_pos_ids_gptj.
 def reference_yarn_rope_pos_ids():
     import math
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type rope_grid` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -220,11 +221,11 @@ class RopeGridTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) one rounding to bfloat16.
 
 
@@ -286,7 +287,7 @@ class TestRopeGrid2dNeoxStyleTheta10000Y18X18H16D72(RopeGridTests):
 # first 20 pairs turn by the row, the others by the column. Of n pairs of an axis pair i
 # turns by 10000 ** (-i / n) radians a place. In float32, rounded once to bfloat16.
 # model:qwen2-vl-7b-vision, model:qwen2.5-vl-7b-vision
-# Tolerances: as of reference_rope_grid2d_neox_style_y18_x18_d72.
+# Tolerances: those of reference_rope_grid2d_neox_style_y18_x18_d72.
 def reference_rope_grid2d_neox_style_y20_x20_d80():
     import torch
 
@@ -335,7 +336,7 @@ class TestRopeGrid2dNeoxStyleTheta10000Y20X20H16D80(RopeGridTests):
 # first 22 pairs turn by the frame, the next 21 by the row, the last 21 by the column.
 # Of n pairs of an axis pair i turns by 10000 ** (-i / n) radians a place. In float32,
 # rounded once to bfloat16.
-# Tolerances: as of reference_rope_grid2d_neox_style_y18_x18_d72.
+# Tolerances: those of reference_rope_grid2d_neox_style_y18_x18_d72.
 def reference_rope_grid3d_gptj_style_theta10000_t22_y21_x21():
     import torch
 
@@ -411,7 +412,7 @@ class TestRopeGrid3dGptjStyleTheta10000T22Y21X21H40D128(
 # n pairs of an axis pair i turns by 256 ** (-i / n) radians a place. In float32,
 # rounded once to bfloat16.
 # model:hunyuan-video
-# Tolerances: as of reference_rope_grid2d_neox_style_y18_x18_d72.
+# Tolerances: those of reference_rope_grid2d_neox_style_y18_x18_d72.
 def reference_rope_grid3d_gptj_style_theta256_t8_y28_x28():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type rope_quantize` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -314,11 +315,11 @@ class RopeQuantizeTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) both sides round nearly the same float32 value once to e4m3.
 
 
@@ -559,7 +560,7 @@ class TestRopeQuantizeFp8AppendPagedKvCacheNeoxH48Kv8Rope64Nope64Ps64(
 # turns with dimension i + rope_dim / 2. Then all are multiplied by the scale, cut off
 # at 448, and rounded to e4m3 once: the turned dimensions stay in float32 before.
 # fi_api:flashinfer.rope.rope_quantize_fp8, tp:1
-# Tolerances: as of reference_mla_rope_quantize_fp8_gptj.
+# Tolerances: those of reference_mla_rope_quantize_fp8_gptj.
 def reference_rope_quantize_fp8_neox():
     import torch
 

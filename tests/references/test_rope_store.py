@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type rope_store` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -304,11 +305,11 @@ class RopeStoreTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) float32 operations and one rounding to bfloat16.
 # (2) FlashInfer's norm gives what bfloat16 holds.
 # (3) FlashInfer's norm rounds to bfloat16 before the rotation.
@@ -410,7 +411,7 @@ class TestGemmaQkRmsnormRopeStoreEps1em6H32Kv16D128Rd128(
 # dimension i + rotary_dim / 2; those from rotary_dim on pass through. Turned keys and
 # the values, as they are, go to the slots of the cache that slot_mapping names; what is
 # not written stays. In serving the caches are written in place.
-# Tolerances: as of reference_gemma_qk_rmsnorm_rope_store_eps_1em6.
+# Tolerances: those of reference_gemma_qk_rmsnorm_rope_store_eps_1em6.
 def reference_qk_rmsnorm_rope_store_eps_1em5():
     import torch
 
@@ -488,7 +489,7 @@ class TestQkRmsnormRopeStoreEps1em5H96Kv8D128Rd64(QkRmsnormRopeStoreEps1em5Base)
 # dimension i + rotary_dim / 2; those from rotary_dim on pass through. Turned keys and
 # the values, as they are, go to the slots of the cache that slot_mapping names; what is
 # not written stays. In serving the caches are written in place.
-# Tolerances: as of reference_gemma_qk_rmsnorm_rope_store_eps_1em6.
+# Tolerances: those of reference_gemma_qk_rmsnorm_rope_store_eps_1em6.
 def reference_qk_rmsnorm_rope_store_eps_1em6():
     import torch
 
@@ -645,7 +646,7 @@ class TestRopeStoreGptjH40Kv8D128Rd128(RopeStoreTests):
 # rotary_dim / 2; those from rotary_dim on pass through. Turned keys and the values, as
 # they are, go to the slots of the cache that slot_mapping names; what is not written
 # stays. In serving the caches are written in place.
-# Tolerances: as of reference_rope_store_gptj.
+# Tolerances: those of reference_rope_store_gptj.
 def reference_rope_store_neox():
     import torch
 

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type sampling` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -275,11 +276,11 @@ class SamplingTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) Draws are tokens of the exact law, and no chi-squared test, at 1e-6 in all,
 # refuses it (generator.ops.op_types.sampling.distribution).
 
@@ -372,7 +373,7 @@ class TestMinPSamplingV32000(MinPSamplingBase):
 # out. Draws are those of torch's generator.
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_logits
-# Tolerances: as of reference_min_p_sampling.
+# Tolerances: those of reference_min_p_sampling.
 def reference_sampling_from_logits():
     import torch
 
@@ -399,7 +400,7 @@ class TestSamplingFromLogitsV128256(SamplingTests):
 # are those of torch's generator.
 # model:llama-3.1-8b, model:llama-3.1-70b, model:llama-3.1-405b, model:llama-3.2-3b,
 # model:llama-3.3-70b, fi_api:flashinfer.sampling.sampling_from_probs
-# Tolerances: as of reference_min_p_sampling.
+# Tolerances: those of reference_min_p_sampling.
 def reference_sampling_from_probs():
     import torch
 
@@ -423,7 +424,7 @@ class TestSamplingFromProbsV128256(SamplingTests):
 # most probable tokens are kept; a k that is not positive keeps all. Of tokens that tie
 # at the boundary any may be kept. Draws are those of torch's generator.
 # fi_api:flashinfer.sampling.top_k_sampling_from_probs
-# Tolerances: as of reference_min_p_sampling.
+# Tolerances: those of reference_min_p_sampling.
 def reference_top_k_sampling_from_probs():
     import torch
 
@@ -510,7 +511,7 @@ class TestTopKSamplingFromProbsV32000(TopKSamplingFromProbsBase):
 # the token that crosses p included; p <= 0 keeps the most probable token alone. Of
 # tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
 # fi_api:flashinfer.sampling.top_k_top_p_sampling_from_logits
-# Tolerances: as of reference_min_p_sampling.
+# Tolerances: those of reference_min_p_sampling.
 def reference_top_k_top_p_sampling_from_logits():
     import torch
 
@@ -563,7 +564,7 @@ class TestTopKTopPSamplingFromLogitsV151936(TopKTopPSamplingFromLogitsBase):
 # the token that crosses p included; p <= 0 keeps the most probable token alone. Of
 # tokens that tie at the boundary any may be kept. Draws are those of torch's generator.
 # fi_api:flashinfer.sampling.top_k_top_p_sampling_from_probs
-# Tolerances: as of reference_min_p_sampling.
+# Tolerances: those of reference_min_p_sampling.
 def reference_top_k_top_p_sampling_from_probs():
     import torch
 
@@ -660,7 +661,7 @@ class TestTopKTopPSamplingFromProbsV32000(TopKTopPSamplingFromProbsBase):
 # included; p <= 0 keeps the most probable token alone. Of tokens that tie at the
 # boundary any may be kept. Draws are those of torch's generator.
 # fi_api:flashinfer.sampling.top_p_sampling_from_probs
-# Tolerances: as of reference_min_p_sampling.
+# Tolerances: those of reference_min_p_sampling.
 def reference_top_p_sampling_from_probs():
     import torch
 

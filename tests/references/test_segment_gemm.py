@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type segment_gemm` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
@@ -149,7 +150,7 @@ class SegmentGemmTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
+# Each reference with its tags, then a class for each definition that has it.
 
 
 # FlashInfer's SegmentGEMMWrapper computes them.

@@ -2,7 +2,8 @@
 
 Rendered: don't edit. `gen-tests --op-type topk_transform` renders this file anew.
 
-Each class tests one definition. It compares what the definition's `run()` returns with
+Each class tests one definition: what its `run()` returns for the inputs of each case in
+`cases`, and of the dataset's workloads, is compared with
 - FlashInfer's kernels, live, on a CUDA device
 - SGLang's layers, live, in a process of their own
 - what these kernels returned when they were recorded, anywhere
@@ -199,11 +200,11 @@ class TopkTransformTests(
 
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
-# Each reference as its definitions have it, then a class for each definition.
-# Tolerances: |actual - expected| <= atol + rtol * |expected|, for every element or for the
-# share of them that a row states, and at most NMSE, the squared errors' share of the
-# squared values. The first row that applies counts; an atol* grows with a case's values.
-# Reasons, each derived with its bound:
+# Each reference with its tags, then a class for each definition that has it.
+# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
+# share that a row states, and at most NMSE, squared errors as a share of squared values.
+# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
+# the case's values. Reasons in short, derived in full beside each bound:
 # (1) Judge ids [rows, k] by whether rounding explains that these were chosen
 # (generator.ops.topk_policy).
 
@@ -258,7 +259,7 @@ class TestTopKPageTableTransformK2048Ps1(TopkTransformTests):
 # that of the row's sequence. -1 stands behind them. The order is free, and of scores
 # that tie with the last any may be chosen.
 # model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_page_table_transform
-# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
+# Tolerances: those of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_page_table_transform_k2048_ps64():
     import torch
 
@@ -302,7 +303,7 @@ class TestTopKPageTableTransformK2048Ps64(TopkTransformTests):
 # of the row's sequence. -1 stands behind them. The order is free, and of scores that
 # tie with the last any may be chosen.
 # model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
-# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
+# Tolerances: those of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_page_table_transform_k512_ps1():
     import torch
 
@@ -346,7 +347,7 @@ class TestTopKPageTableTransformK512Ps1(TopkTransformTests):
 # that of the row's sequence. -1 stands behind them. The order is free, and of scores
 # that tie with the last any may be chosen.
 # model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_page_table_transform
-# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
+# Tolerances: those of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_page_table_transform_k512_ps64():
     import torch
 
@@ -389,7 +390,7 @@ class TestTopKPageTableTransformK512Ps64(TopkTransformTests):
 # fewer, and returns their places: the row's offset + column. -1 stands behind them. The
 # order is free, and of scores that tie with the last any may be chosen.
 # model:deepseek-v3.2, model:glm-5, fi_api:flashinfer.topk.top_k_ragged_transform
-# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
+# Tolerances: those of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_ragged_transform_k2048():
     import torch
 
@@ -425,7 +426,7 @@ class TestTopKRaggedTransformK2048(TopkTransformTests):
 # fewer, and returns their places: the row's offset + column. -1 stands behind them. The
 # order is free, and of scores that tie with the last any may be chosen.
 # model:deepseek-v4-flash, fi_api:flashinfer.topk.top_k_ragged_transform
-# Tolerances: as of reference_top_k_page_table_transform_k2048_ps1.
+# Tolerances: those of reference_top_k_page_table_transform_k2048_ps1.
 def reference_top_k_ragged_transform_k512():
     import torch
 

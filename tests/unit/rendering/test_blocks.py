@@ -144,6 +144,6 @@ def test_a_description_counts_the_definitions_that_it_is_of(op_type: str) -> Non
 def test_a_table_that_was_printed_is_named() -> None:
     text = render_test_file(plan_of("gqa_paged"))
     printed = re.findall(r"^# Tolerances[^\n]*:$", text, re.MULTILINE)
-    named = re.findall(r"^# Tolerances.*: as of (\w+)", text, re.MULTILINE)
+    named = re.findall(r"^# Tolerances.*: those of (\w+)", text, re.MULTILINE)
     assert 3 < len(printed) < len(named)
     assert all(f"def {name}():" in text for name in named if name.startswith("ref"))
