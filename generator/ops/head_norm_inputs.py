@@ -1,13 +1,17 @@
-"""Inputs of RMS norms of query and key heads that bfloat16 holds normalised."""
+"""Inputs of RMS norms of query and key heads that bfloat16 holds normalised.
+
+Imports no torch: bounds name such a case.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from kernel_judge.definition import Case, Definition
+
+if TYPE_CHECKING:
+    import torch
 
 UNROUNDED_NORM = "held-by-bfloat16"
 """The name of such a case."""
@@ -26,7 +30,7 @@ def unrounded(
     odd number from 53 to 63 over 128 or 256: bfloat16 holds their product, and not 1 + weight.
     """
     drawn = (weight * 64.0).round()
-    sizes = torch.full_like(weight, case.params["magnitude"])
+    sizes = weight.new_full(weight.shape, case.params["magnitude"])
     if not (definition.constants["unit_offset"] and "fifths" in case.params):
         return sizes, drawn / 64.0
     odd = 53.0 + 2.0 * drawn.remainder(6.0)
