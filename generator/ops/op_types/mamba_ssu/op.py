@@ -15,6 +15,9 @@ from generator.ops.op_types.mamba_ssu.relations import mamba_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.trial import Trial
+from kernel_judge.obstacle import Kind
+from kernel_judge.skipping import skip
 from kernel_judge.subject import Kernel, Op
 
 PAD_SLOT = -1
@@ -164,6 +167,10 @@ def flashinfer_backends(definition: Definition) -> tuple[Backend, ...]:
     return (_SIMPLE, _VERTICAL)
 
 
+# inputs of one value a head → their axes up to the heads
+_ONE_A_HEAD = {"dt": 2, "A": 1, "D": 1, "dt_bias": 1}
+
+
 def flashinfer_ground_truth(
     definition: Definition, inputs: dict[str, Any], backend: str
 ) -> Any:
@@ -171,15 +178,16 @@ def flashinfer_ground_truth(
     from flashinfer.mamba import selective_state_update
 
     state = inputs["state"]
+    views = {n: _one_a_head(inputs[n], left) for n, left in _ONE_A_HEAD.items()}
     output = selective_state_update(
         state,
         inputs["x"],
-        _one_a_head(inputs["dt"], 2),
-        _one_a_head(inputs["A"], 1),
+        views["dt"],
+        views["A"],
         inputs["B"],
         inputs["C"],
-        _one_a_head(inputs["D"], 1),
-        dt_bias=_one_a_head(inputs["dt_bias"], 1),
+        views["D"],
+        dt_bias=views["dt_bias"],
         dt_softplus=True,
         state_batch_indices=inputs["state_batch_indices"],
         pad_slot_id=PAD_SLOT,
@@ -188,15 +196,21 @@ def flashinfer_ground_truth(
     return output, state
 
 
-def _one_a_head(tensor: torch.Tensor, axes_left: int) -> torch.Tensor:
-    """Return a view with stride 0 along all but the first `kept` axes.
+def heads_have_one_value(trial: Trial) -> None:
+    """Skip inputs with several values a head, of which FlashInfer's kernel reads one."""
+    for name, left in _ONE_A_HEAD.items():
+        tensor = trial.inputs[name]
+        if not torch.equal(_one_a_head(tensor, left), tensor):
+            skip(Kind.NO_KERNEL, f"{name} has several values a head")
 
-    The kernel requires it; the values along these axes must be equal.
+
+def _one_a_head(tensor: torch.Tensor, axes_left: int) -> torch.Tensor:
+    """Return a view with stride 0 along all but the first `axes_left` axes.
+
+    The kernel requires it; the values along these axes are equal.
     """
     first = tensor.flatten(axes_left)[..., 0].contiguous()
-    view = first.view(first.shape + (1,) * (tensor.dim() - axes_left)).expand_as(tensor)
-    assert torch.equal(view, tensor), "the kernel reads one value a head"
-    return view
+    return first.view(first.shape + (1,) * (tensor.dim() - axes_left)).expand_as(tensor)
 
 
 OP = Op(
@@ -206,5 +220,11 @@ OP = Op(
     defined_rows=defined_rows,
     relations=mamba_relations,
     tolerances=TOLERANCES,
-    kernels={"flashinfer": Kernel(flashinfer_backends, flashinfer_ground_truth)},
+    kernels={
+        "flashinfer": Kernel(
+            flashinfer_backends,
+            flashinfer_ground_truth,
+            check_inputs=heads_have_one_value,
+        )
+    },
 )
