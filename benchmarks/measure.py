@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HEAD = (
@@ -91,14 +92,18 @@ def run_once(command: Sequence[str], status_wanted: int = 0) -> Run:
     """Run a command in an interpreter of its own; it must end with a status."""
     quiet = subprocess.DEVNULL
     start = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=REPOSITORY, stdout=quiet, stderr=quiet, env=_environment()
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != status_wanted:
-        raise SystemExit(f"exit status {process.returncode}: {shlex.join(command)}")
+    with TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command, cwd=REPOSITORY, stdout=quiet, stderr=errors, env=_environment()
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != status_wanted:
+            errors.seek(0)
+            last = errors.read().decode("utf-8", "replace").splitlines()[-3:]
+            what = f"exit status {process.returncode}: {shlex.join(command)}"
+            raise SystemExit("\n".join([what, *last]))
     # Linux counts ru_maxrss in KiB, macOS in bytes.
     unit = 1024 if sys.platform != "darwin" else 1024 * 1024
     cpu = usage.ru_utime + usage.ru_stime
