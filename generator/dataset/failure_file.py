@@ -22,18 +22,21 @@ MOST_BYTES = 1 << 30
 
 
 def write_failure(
-    folder: Path, about: Mapping[str, Any], values: Mapping[str, Any]
+    folder: Path,
+    about: Mapping[str, Any],
+    values: Mapping[str, Any],
+    most_bytes: int = MOST_BYTES,
 ) -> Path:
     """Write both files of a failure; return the path of the JSON file.
 
     `about` is plain values; `values` are tensors, or what else a `run()` takes and returns,
-    by name. Raises OSError.
+    by name, of which `most_bytes` are kept. Raises OSError.
     """
     import torch
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
-    tensors, left_out, room = {}, {}, MOST_BYTES
+    tensors, left_out, room = {}, {}, most_bytes
     for name, value in values.items():
         if not isinstance(value, torch.Tensor):
             continue

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from generator.dataset.failure_file import FAILURE, write_failure
+from generator.dataset.failure_file import FAILURE, MOST_BYTES, write_failure
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
     PASSED,
@@ -27,6 +27,9 @@ from generator.results.failure import OF_SOLUTION
 
 MOST = 8
 """Cases of a solution whose files are kept."""
+
+MOST_BYTES_LATER = 64 << 20
+"""Of the values of a case after the first: to write what is larger takes seconds."""
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -104,7 +107,8 @@ class Failures:
         }
         if self.hides_expected:
             failure = without_expected(failure)
-        write_failure(folder, failure, tensors)
+        most = MOST_BYTES if len(self.cases) == 1 else MOST_BYTES_LATER
+        write_failure(folder, failure, tensors, most)
         return str(folder)
 
 

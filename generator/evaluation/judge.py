@@ -243,7 +243,7 @@ class Judge:
                 whose = whose_tolerance(one.subject, output, one.case)
                 by = "" if output in one.subject.op.policies else f"; bounds: {whose}'s"
                 findings.append(f"{output}: {'; '.join(result.findings)}{by}")
-                wrong[output] = (a, _on_cpu(e), result)
+                wrong[output] = (a, e, result)
         if findings:
             lengths = ", ".join(f"{k} {v}" for k, v in one.case.axes.items())
             never = unwritten(actual) if self.passes_outputs else ""
@@ -258,9 +258,8 @@ class Judge:
                 descriptions = [
                     described(n, axes.get(n), *of) for n, of in wrong.items()
                 ]
-                expected = map(_on_cpu, one.expected)
                 values = dict(
-                    zip(names, zip(actual, expected, strict=True), strict=True)
+                    zip(names, zip(actual, one.expected, strict=True), strict=True)
                 )
                 lies = (values, descriptions, one.case.axes)
                 self.failures.keep(name, one.inputs, refused, *lies)

@@ -172,7 +172,9 @@ class LocalExecutor:
             return start_python(
                 ["-m", __name__, str(os.getpid()), descriptor],
                 environment={
-                    # glibc keeps freed memory: tensors of a reference come and go
+                    # glibc keeps freed memory: tensors of a reference come and go;
+                    # large ones are of large pages
+                    "THP_MEM_ALLOC_ENABLE": "1",
                     "MALLOC_TRIM_THRESHOLD_": str(2**30),
                     "MALLOC_MMAP_THRESHOLD_": str(2**25),
                     **passed,

@@ -188,11 +188,13 @@ def make_server(evaluations: Evaluations) -> Server:
     def failing_inputs(evaluation: str, case: str = "") -> dict[str, Any]:
         """Name a safetensors file with a refused case's inputs and what was returned.
 
-        Tensors are inputs.NAME and actual.NAME; numbers are in the answer.
+        Tensors are inputs.NAME and actual.NAME; numbers are in the answer, and the shapes
+        of tensors that are too large for a file as left_out.
         Example: {"evaluation": "evaluation-1"}
         """
         failure = evaluations.failure(evaluation, case)
-        return {key: failure[key] for key in ("case", "axes", "inputs", "numbers")}
+        keys = ("case", "axes", "inputs", "numbers", "left_out")
+        return {key: failure[key] for key in keys if key in failure}
 
     @server.tool(structured_output=True)
     def times(name: Name, hardware: str = "NVIDIA H100 80GB HBM3") -> dict[str, Any]:

@@ -48,6 +48,10 @@ def described(
         about |= {"factor": metrics.factor, "mean_error": metrics.mean_error}
         worst = (w for w in metrics.worst if w.actual != w.expected)
         about["worst"] = [vars(w) | {"index": list(w.index)} for w in worst]
+    if isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor):
+        # a large one stays on a GPU; of it comes what a cause is looked for in
+        expected = expected.detach()
+        actual = actual.detach().to(expected.device)
     wrong = _wrong(actual, expected, comparison)
     if wrong is not None:
         about["wrong"] = int(wrong.sum())
@@ -70,8 +74,8 @@ def _wrong(actual: Any, expected: Any, comparison: Comparison) -> torch.Tensor |
     both = isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)
     if not both or actual.shape != expected.shape or comparison.tolerance is None:
         return None
-    values = actual.detach().cpu(), expected.detach().cpu()
-    wrong = torch.empty(actual.shape, dtype=torch.bool)
+    values = actual, expected
+    wrong = torch.empty(actual.shape, dtype=torch.bool, device=actual.device)
     blocks: Iterable[Sequence[torch.Tensor]] = [(wrong, *values)]
     if wrong.numel() > _BLOCK and wrong.ndim > 1:
         # a bound may be that of a row
@@ -124,8 +128,8 @@ def _likely(
         return ""
     placed = _placed(wrong, axes)
     is_part = wrong.numel() > _MOST
-    a, e = (part(v.detach().cpu()).double() for v in (actual, expected))
-    wrong = part(wrong)
+    a, e = (part(v).cpu().double() for v in (actual, expected))
+    wrong = part(wrong).cpu()
     if bool(a[wrong].isnan().all()):
         return "NaN: elements that were never written, 0 / 0, or a sum over no element"
     if bool((a[wrong].isinf() & e[wrong].isfinite()).all()):

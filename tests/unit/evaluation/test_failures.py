@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from generator.evaluation import failures as module
 from generator.evaluation.failures import (
     MOST,
     Failures,
@@ -102,6 +103,20 @@ def test_files_of_a_failure_hold_the_case_and_what_is_wrong(tmp_path: Path) -> N
         assert str(worst["expected"]) not in hidden
         assert str(worst["actual"]) in hidden
         assert "allowed" not in hidden
+
+
+def test_of_later_cases_large_values_are_left_out(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES_LATER", 100)
+    failures = Failures(tmp_path, {})
+    inputs = {"x": torch.zeros(25), "y": torch.zeros(50)}
+    for number in range(2):
+        failures.keep(f"case {number}", inputs, Refused(RUNTIME_ERROR, "it raised"))
+    first, later = sorted(tmp_path.iterdir())
+    assert {*load_file(first / "failure.safetensors")} == {"inputs.x", "inputs.y"}
+    assert {*load_file(later / "failure.safetensors")} == {"inputs.x"}
+    assert "left_out" not in json.loads((first / "failure.json").read_text())
+    said = json.loads((later / "failure.json").read_text())
+    assert said["left_out"] == {"inputs.y": [50]}
 
 
 def test_no_more_cases_are_kept_than_stated(tmp_path: Path) -> None:
