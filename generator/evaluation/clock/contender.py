@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.evaluation.clock.sampling import is_settled, spread
+from generator.evaluation.clock.sampling import is_settled, middle, spread
 from generator.evaluation.clock.timed_calls import CalleeLink
 from generator.evaluation.verdict import REWARD_HACK, Refused
 
@@ -57,12 +57,11 @@ class EmptyCalls:
         """Return what a tiny kernel adds; 0 where no call had two."""
         if not self._twice:
             return 0.0
-        one = statistics.median(self._raw[False])
-        return max(statistics.median(self._twice) - one, 0.0)
+        return max(middle(self._twice) - middle(self._raw[False]), 0.0)
 
     def of(self, waits: bool) -> float:
         """Return what a call takes beside its work."""
-        return statistics.median(self._raw[waits]) - self.kernel()
+        return middle(self._raw[waits]) - self.kernel()
 
     def resolution(self, waits: bool) -> float:
         """Return what two calls of equal work may differ by, which is no time of anybody."""
@@ -74,8 +73,8 @@ class EmptyCalls:
         return [max(raw - zero[waits], 0.0) for waits, raw in contender.raw]
 
     def latency(self, contender: Contender) -> float:
-        """Return the median of a contender; none is less than the resolution."""
-        latency = statistics.median(self.figures(contender))
+        """Return the middle of a contender's; none is less than the resolution."""
+        latency = middle(self.figures(contender))
         return max(latency, self.resolution(contender.waits))
 
 
@@ -86,7 +85,7 @@ def fastest(rivals: Sequence[Contender], zero: EmptyCalls) -> Contender | None:
 
 
 def resolved(contender: Contender, zero: EmptyCalls) -> bool:
-    """Return whether a median is well above what equal works differ by."""
+    """Return whether a time is well above what equal works differ by."""
     least = _RESOLVED * zero.resolution(contender.waits)
     return zero.latency(contender) >= least
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -14,8 +15,54 @@ WANTED = 0.01
 """The half width of a settled median's 95 % interval, as a share of it."""
 OF_RATIO = 0.007
 """The same of the ratio of two, at which to stop: equal works differ by less than 2 %."""
+OF_UNRESOLVED = 0.015
+"""The standard error of a ratio of short ones, at which to stop: of two such ratios 98 in
+100 are within 5 % of each other."""
+_NEAR_MS = 1e-3
 
 Value = TypeVar("Value")
+
+
+def middle(figures: Sequence[float]) -> float:
+    """Return the mean of figures, each moved to within a microsecond of their median.
+
+    Of figures with a deviation of half a microsecond its error is four fifths of the
+    median's (one step to Huber's estimate). What is fast in less than half of the calls
+    moves the median to another honest figure, and gains less than half a microsecond beside
+    that. In milliseconds; raises ValueError without figures.
+    """
+    moved, _ = _moved(figures)
+    return math.fsum(moved) / len(moved)
+
+
+def error_of_ratio(*samples: Sequence[float]) -> float:
+    """Return the standard error of the ratio of two middles, or of one, as a share of it.
+
+    Of samples that know nothing of each other; infinite below LEAST figures.
+    """
+    share = 0.0
+    for figures in samples:
+        if len(figures) < LEAST:
+            return math.inf
+        moved, left = _moved(figures)
+        value = math.fsum(moved) / len(moved)
+        if value <= 0.0:
+            return math.inf
+        # Huber's: the deviation of what was moved, over the part that was left
+        off = math.sqrt(math.fsum((f - value) ** 2 for f in moved) / len(moved))
+        share = math.hypot(share, off * math.sqrt(len(moved)) / left / value)
+    return share
+
+
+def _moved(figures: Sequence[float]) -> tuple[list[float], int]:
+    """Return figures within _NEAR_MS of their median, and how many of them lay there."""
+    if not figures:
+        raise ValueError("no figures")
+    ordered, median = sorted(figures), statistics.median(figures)
+    low, high = median - _NEAR_MS, median + _NEAR_MS
+    begin, end = bisect_left(ordered, low), bisect_right(ordered, high)
+    ends = [low] * begin, [high] * (len(ordered) - end)
+    return [*ends[0], *ordered[begin:end], *ends[1]], max(end - begin, 1)
 
 
 def median_interval(figures: Sequence[float]) -> tuple[float, float]:
@@ -44,10 +91,10 @@ def is_settled(*samples: Sequence[float], within: float = WANTED) -> bool:
         if len(figures) < LEAST:
             return False
         low, high = median_interval(figures)
-        middle = statistics.median(figures)
-        if middle <= 0.0:
+        median = statistics.median(figures)
+        if median <= 0.0:
             return False
-        apart = math.hypot(apart, (high - low) / 2 / middle)
+        apart = math.hypot(apart, (high - low) / 2 / median)
     return apart <= within
 
 

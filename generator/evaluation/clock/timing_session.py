@@ -23,7 +23,14 @@ from generator.evaluation.clock.contender import (
 from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.outputs import distance, number_at
 from generator.evaluation.clock.page import Silent
-from generator.evaluation.clock.sampling import LEAST, OF_RATIO, Reservoir, is_settled
+from generator.evaluation.clock.sampling import (
+    LEAST,
+    OF_RATIO,
+    OF_UNRESOLVED,
+    Reservoir,
+    error_of_ratio,
+    is_settled,
+)
 from generator.evaluation.clock.session_result import (
     CandidateCall,
     SessionResult,
@@ -47,8 +54,6 @@ from generator.problems.messages import one_line
 
 _EMPTIES, _WARM_UPS = 8, 4
 _MOST = 400
-# turns of what no figure resolves: more of them would not either
-_UNRESOLVED = 60
 # launches take longer now and then
 _MARGIN = 1.3
 # of a workload whose medians are not settled: then it is said that they are not
@@ -124,16 +129,17 @@ class TimingSession:
         self._fit_hold()
         throttled, end = 0, time.monotonic() + _SECONDS
         samples: list[Sample] = []
+        after = self._telemetry.sample()
         for contender in (self._solution, *self._rivals):
             contender.raw, contender.host, contender.plans = [], [], []
             contender.spent = 0.0
         turns = 0
         figures = self._solution.raw
         while turns < _MOST and (len(figures) < LEAST or time.monotonic() < end):
-            before = self._telemetry.sample()
+            before = after
             self._turn()
             after = self._telemetry.sample()
-            samples += [s for s in (before, after) if s is not None]
+            samples += [] if after is None else [after]
             if (before and before.is_throttled) or (after and after.is_throttled):
                 throttled += 1
                 self._forget_turn()
@@ -141,9 +147,7 @@ class TimingSession:
                     break
                 continue
             turns += 1
-            if len(figures) >= LEAST and self._is_settled():
-                break
-            if len(figures) >= _UNRESOLVED and self._is_unresolved():
+            if len(figures) >= LEAST and self._is_known():
                 break
         about = summary(samples, throttled)
         if throttled > _MOST and not turns:
@@ -366,13 +370,14 @@ class TimingSession:
         """Return whether a rival took little yet, or no longer than the solution."""
         return rival.spent < max(_RIVALS_SECONDS, 2.0 * self._solution.spent)
 
-    def _is_settled(self) -> bool:
+    def _is_known(self) -> bool:
+        """Return whether the ratio to the fastest kernel is known well enough to end."""
         nearest = fastest(self._rivals, self._zero)
         both = [self._solution, *([nearest] if nearest else [])]
-        return is_settled(*map(self._zero.figures, both), within=OF_RATIO)
-
-    def _is_unresolved(self) -> bool:
-        return not resolved(self._solution, self._zero)
+        figures = list(map(self._zero.figures, both))
+        if resolved(self._solution, self._zero):
+            return is_settled(*figures, within=OF_RATIO)
+        return error_of_ratio(*figures) <= OF_UNRESOLVED
 
     def _forget_turn(self) -> None:
         """Discard the figures of the turn under way."""
