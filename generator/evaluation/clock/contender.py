@@ -31,6 +31,7 @@ class Contender:
     spent: float = 0.0
     void: int = 0
     long: int = 0
+    unturned: int = 0
 
 
 class EmptyCalls:

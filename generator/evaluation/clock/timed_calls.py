@@ -19,14 +19,17 @@ device before the copy counts, and after it is too late.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from generator.evaluation.arena import Layout, Place, poison
+from generator.evaluation.clock.callee import WAITS
 from generator.evaluation.clock.page import END, Page
 from generator.evaluation.clock.shared_memory import (
     SharedMemory,
@@ -44,6 +47,7 @@ _CYCLES_A_MS = 2_000_000
 # is launched earlier runs before the callee's work. A change of context takes 140
 _TURNS_SECONDS = 6e-5
 _FLUSHED = 4
+_SWITCH_SECONDS = 1e-4
 _UNKNOWN_L2 = 128 << 20
 SLICE_MS = 1.8
 """What a callee's work may take before the device turns to the judge regardless."""
@@ -92,6 +96,11 @@ class CallTimes:
     held: float
     delayed: float
     said: Any = field(repr=False)
+
+    @property
+    def raised(self) -> bool:
+        """Return whether the callee says that it raised."""
+        return isinstance(self.said, dict) and "raised" in self.said
 
 
 class TimedCalls:
@@ -191,7 +200,9 @@ class TimedCalls:
             page.wait_answered(number, until, link.is_there)
             answered, said = clock(), page.text()
             copies = self._copies(link, said)
-        while self._cuda and clock() - written < _TURNS_SECONDS:
+        # of a late one the last launch may be a moment old: the device has to turn first
+        queued = written if which & WAITS else max(written, answered)
+        while self._cuda and clock() - queued < _TURNS_SECONDS:
             pass
         _copy(copies)
         if self._cuda:
@@ -262,6 +273,17 @@ class TimedCalls:
             return None
         moved = {**place, "at": place["at"] - self._begin}
         return _tensor(self.taken, moved).clone()
+
+
+@contextmanager
+def switching() -> Iterator[None]:
+    """Have Python's other threads give way soon: each waits for the lock of all."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def _copy(copies: Copies) -> None:

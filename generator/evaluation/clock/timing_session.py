@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -42,6 +40,7 @@ from generator.evaluation.clock.timed_calls import (
     CalleeLink,
     CallTimes,
     TimedCalls,
+    switching,
 )
 from generator.evaluation.draws import draws_of
 from generator.evaluation.returned import check_returned, parsed
@@ -73,13 +72,16 @@ _HELD_MS = 0.25
 # who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
 # shorter than this
 _DELAYED_MS = 1.0
+# calls in a row, from which on the device is waited for
 _LONG = 3
+# of an empty call's time: without a change of context it takes a third. The device did not
+# turn to who launched nothing, and now and then not in time
+_TURNED, _SELDOM = 0.75, 0.02
 # of what is less a kernel may need more, such as a wrapper's workspace
 _ROOM_BYTES = 2 << 30
 _MOST_VOID = 0.3
 _SEEDS = 2**31
 _RECENT = 64
-_SWITCH_SECONDS = 1e-4
 
 
 class TimingSession:
@@ -103,11 +105,13 @@ class TimingSession:
         self._draw = draws_of(secret, "timed calls")
         self._seeds = draws_of(secret, "seeds of timed calls")
         self._telemetry, self._gone = telemetry, gone
+        self._computes = any(place.get("bytes") for place in calls.layout.outputs)
         self._zero = EmptyCalls()
         self._quiet: list[tuple[float, float]] = []
         self._drawn: Reservoir[CandidateCall] = Reservoir(_JUDGED, self._draw)
         self._unseen: Reservoir[CandidateCall] = Reservoir(_UNSEEN, self._draw)
         self._odd: list[tuple[float, CandidateCall]] = []
+        self._aside: list[CandidateCall] = []
 
     def run(self) -> SessionResult:
         """Return the figures.
@@ -115,7 +119,7 @@ class TimingSession:
         Raises Refused for what the solution did, Untimed where the GPU was slowed
         down in every round, or a rival has no memory beside it.
         """
-        with _switching():
+        with switching():
             return self._run()
 
     def _run(self) -> SessionResult:
@@ -177,11 +181,15 @@ class TimingSession:
             timed = self._called(contender)
             if contender is self._solution:
                 call = self._kept(inputs, timed)
-            elif not _raised(timed):
+            elif not timed.raised:
                 others.append(self._calls.outputs())
-        if not self._is_void:
-            self._drawn.add(call)
-            self._look(others, call)
+        if self._is_void:
+            return
+        if self._is_unturned:
+            self._aside = [*self._aside, call][:_JUDGED]
+            return
+        self._drawn.add(call)
+        self._look(others, call)
 
     def _called(self, contender: Contender) -> CallTimes:
         """Make one call and keep its figure. Raises Refused."""
@@ -197,19 +205,21 @@ class TimingSession:
                 raise self._gone(silent) from None
             raise
         contender.spent += time.monotonic() - begun
-        is_busy = self._is_busy(timed)
-        # the device may have turned to the judge before the work was done
-        is_long = not contender.waits and timed.raw > SLICE_MS
-        is_long = is_long and self._calls.device == "cuda"
+        is_busy, is_long, is_unturned = self._is_busy(timed), False, False
+        if not contender.waits and self._calls.device == "cuda":
+            # the device may have turned to the judge before the work was done
+            is_long = timed.raw > SLICE_MS
+            is_unturned = timed.raw < _TURNED * self._zero.of(False) and self._computes
         if is_solution:
-            self._is_void = is_busy or is_long
+            self._is_void, self._is_unturned = is_busy or is_long, is_unturned
         contender.void += is_busy
+        contender.unturned += is_unturned
         contender.long = contender.long + 1 if is_long else 0
         if contender.long >= _LONG and not contender.waits:
             contender.waits = True
             contender.raw.clear()
             contender.host.clear()
-        if is_busy or is_long:
+        if is_busy or is_long or is_unturned:
             self._check_void(contender)
             return timed
         contender.raw.append((contender.waits, timed.raw))
@@ -275,7 +285,10 @@ class TimingSession:
         del self._odd[_ODD:]
 
     def _to_judge(self) -> list[CandidateCall]:
+        """Return the calls to be judged; those without a turn unless they are seldom."""
         every = [*self._drawn.kept, *self._unseen.kept, *(k for _, k in self._odd)]
+        if self._solution.unturned > max(1, _SELDOM * len(self._solution.raw)):
+            every += self._aside
         return list({id(call): call for call in every}.values())
 
     def _stage(self) -> Mapping[str, Any]:
@@ -321,7 +334,7 @@ class TimingSession:
                 timed = self._called(rival)
             except (Silent, Refused):
                 return False
-            if _raised(timed):
+            if timed.raised:
                 # a kernel that does not run here is no reason against the solution
                 self._check_room(rival)
                 return False
@@ -384,18 +397,3 @@ class TimingSession:
         for one in (self._solution, *self._rivals):
             if one.name in self._marks:
                 del one.raw[self._marks[one.name] :]
-
-
-@contextmanager
-def _switching() -> Iterator[None]:
-    """Have Python's other threads give way soon: each waits for the lock of all."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
-
-
-def _raised(timed: CallTimes) -> bool:
-    return isinstance(timed.said, dict) and "raised" in timed.said

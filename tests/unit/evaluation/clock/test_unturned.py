@@ -1,0 +1,150 @@
+"""Outputs are read when the device has turned to the callee, or count for nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from generator.evaluation.clock import timed_calls
+from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
+from generator.evaluation.clock.contender import Contender
+from generator.evaluation.clock.session_result import SessionResult
+from generator.evaluation.clock.timed_calls import CalleeLink, CallTimes, TimedCalls
+from generator.evaluation.clock.timing_session import TimingSession
+from generator.evaluation.verdict import Refused
+
+ZERO_MS, WORK_MS, UNTURNED_MS = 0.281, 0.01, 0.09
+RIGHT, WRONG = torch.ones(4), torch.zeros(4)
+
+
+class Device:
+    """Calls on a device that does not turn to the solution where `skips` says so."""
+
+    device, filled = "cuda", ()
+
+    def __init__(self, skips: Callable[[int], bool], output_bytes: int = 16) -> None:
+        self.layout = SimpleNamespace(outputs=[{"at": 0, "bytes": output_bytes}])
+        self.skips, self.count = skips, 0
+        self.read = RIGHT
+
+    def stage(self, inputs: Any) -> None:
+        pass
+
+    def call(self, link: Any, which: int, seed: int) -> CallTimes:
+        self.read, raw = RIGHT, ZERO_MS + WORK_MS
+        if which & (WAITS - 1) in (EMPTY, TWICE):
+            raw = ZERO_MS + 0.003 * (1 + (which & (WAITS - 1) == TWICE))
+        elif link == "solution":
+            self.count += 1
+            # those that wait for the device have done their work
+            if self.skips(self.count) and not which & WAITS:
+                self.read, raw = WRONG, UNTURNED_MS
+        return CallTimes(raw, 0.1, 0.35, 0.0, {})
+
+    def outputs(self) -> list[torch.Tensor]:
+        return [self.read]
+
+    def changed(self) -> bool:
+        return False
+
+    def hold_for(self, launches_ms: float) -> bool:
+        return False
+
+
+def result_of(device: Device) -> SessionResult:
+    solution = Contender("", "solution", 1)  # type: ignore[arg-type]
+    rival = Contender("pytorch", "rival", 1)  # type: ignore[arg-type]
+    fresh = SimpleNamespace(next=dict, is_fresh=True)
+    telemetry = SimpleNamespace(sample=lambda: None)
+    others: Any = fresh, solution, [rival], "empty", True, 7, telemetry, None
+    return TimingSession(device, *others).run()  # type: ignore[arg-type]
+
+
+def wrong_ones(result: SessionResult) -> int:
+    return sum(call.outputs[0] is WRONG for call in result.judged)
+
+
+def test_call_that_the_device_missed_once_is_neither_timed_nor_judged() -> None:
+    # the twenty-fifth is well behind the warm-up
+    result = result_of(Device(lambda number: number == 25))
+    assert wrong_ones(result) == 0
+    assert result.judged
+    assert result.timing["latency_ms"] == pytest.approx(WORK_MS, abs=1e-6)
+    assert min(result.figures[""]) == pytest.approx(WORK_MS, abs=1e-6)
+
+
+@pytest.mark.parametrize("every", [2, 6, 10])
+def test_who_launches_nothing_now_and_then_is_judged_for_it(every: int) -> None:
+    assert wrong_ones(result_of(Device(lambda number: number % every == 0))) > 0
+
+
+def test_who_never_launches_anything_has_no_time() -> None:
+    with pytest.raises(Refused, match="no call of it could be timed"):
+        result_of(Device(lambda number: number > 8))
+
+
+def test_who_has_nothing_to_compute_needs_no_turn() -> None:
+    result = result_of(Device(lambda number: number > 8, output_bytes=0))
+    assert result.timing["latency_ms"] == result.timing["resolution_ms"]
+
+
+class Event:
+    """An event that has happened."""
+
+    def record(self) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: Event) -> float:
+        return 0.3
+
+
+class LatePage:
+    """A page on which the callee answers a while after the values were there."""
+
+    def __init__(self, after: float) -> None:
+        self.after, self.answered = after, 0.0
+
+    def is_answered(self, _: int) -> bool:
+        return False
+
+    def wait_answered(self, *_: Any) -> None:
+        time.sleep(self.after)
+        self.answered = time.perf_counter()
+
+    def text(self) -> dict[str, Any]:
+        return {}
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_outputs_are_read_a_turn_after_a_late_answer(
+    waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[float] = []
+    monkeypatch.setattr(timed_calls, "_TURNS_SECONDS", 2e-3)
+    monkeypatch.setattr(
+        timed_calls, "_copy", lambda _: copied.append(time.perf_counter())
+    )
+    monkeypatch.setattr(timed_calls, "reset_persisting_l2", lambda: None)
+    monkeypatch.setattr(timed_calls._cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(timed_calls._cuda, "_sleep", lambda _: None)
+    calls: Any = object.__new__(TimedCalls)
+    calls._cuda, calls._hold_ms, calls._evicts = True, 0.35, torch.zeros(1)
+    calls._started = calls._written = calls._copied_out = Event()
+    calls._wipe = calls._write = lambda: None
+    calls._copies = lambda *_: []
+    page: Any = LatePage(4e-3)
+    calls.call(CalleeLink(page), 1 | (WAITS if waits else 0), 5)
+    after = copied[0] - page.answered
+    # who waited has no work left
+    assert after >= 2e-3 if not waits else after < 2e-3
