@@ -82,9 +82,11 @@ TOLERANCES = (
     ),
     Override(
         "new_state",
-        Tolerance(rtol=4e-6, atol=2e-3, nmse=1e-5),
+        Tolerance(rtol=4e-6, atol=2e-3, nmse=1e-5, bias=8e-5),
         "the kernel multiplies keys and values in bfloat16: half an ulp of numbers below 1 "
-        "is 2^-9",
+        "is 2^-9. Products of 16 bits that are rounded to 8 are smaller by 3.8e-5 on the "
+        "whole, and an outer product's share their factors' bits: 7e-6 of deviation for "
+        "40 of 128 keys and values (4.3e-5 on an H100)",
     ),
 )
 
