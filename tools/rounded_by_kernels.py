@@ -46,6 +46,11 @@ ROUNDINGS = (
         )
     ),
     KernelRounding(
+        ("adaptive_layernorm",),
+        "gain.float() → gain",
+        "SGLang's folded layer norm rounds 1 + gain to bfloat16",
+    ),
+    KernelRounding(
         ("rope",),
         "500000 → 499999",
         "frequencies by exponents in float32 turn a pair as far off, at each position",
