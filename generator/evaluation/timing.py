@@ -31,7 +31,7 @@ from generator.evaluation.clock.rivals import (
     places,
 )
 from generator.evaluation.clock.session_result import SessionResult, Untimed
-from generator.evaluation.clock.shared_memory import SharedMemory, create
+from generator.evaluation.clock.shared_memory import NoRoom, SharedMemory, create
 from generator.evaluation.clock.telemetry import Telemetry
 from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
@@ -196,7 +196,7 @@ def timed(
             try:
                 timing = table.timing(case.case, one, others[case.case])
                 times.append(replace(case, timing=timing))
-            except Untimed as untimed:
+            except (Untimed, NoRoom) as untimed:
                 notes.append(f"{case.case}: not timed: {untimed}")
                 times.append(case)
             except Refused as refused:

@@ -59,6 +59,7 @@ class Rivals:
                 stderr=subprocess.DEVNULL,
             )
         self._arena: SharedMemory | None = None
+        self._arena_bytes = 0
         self._links: list[CalleeLink] = []
         asked = {
             "root": str(root.absolute()),
@@ -73,7 +74,7 @@ class Rivals:
             raise NoRival(str(error)) from None
 
     def begin(self, arena_bytes: int) -> None:
-        """Wait for its imports, then give it an arena of that size. Raises NoRival."""
+        """Wait for its imports; its arena is of that size. Raises NoRival."""
         self._channel.settimeout(_START_SECONDS)
         try:
             frame, _ = receive(self._channel)
@@ -82,11 +83,12 @@ class Rivals:
         if "failed" in frame:
             raise NoRival(str(frame["failed"]))
         self.names = list(frame["kernels"])
-        if self._device == "cuda":
-            self._arena = create("cuda", arena_bytes)
+        self._arena_bytes = arena_bytes
 
     def link(self, calls: TimedCalls) -> CalleeLink:
-        """Return a link for calls on a workload's memory."""
+        """Return a link for calls on a workload's memory. Raises NoRoom for its arena."""
+        if self._device == "cuda" and self._arena is None:
+            self._arena = create("cuda", self._arena_bytes)
         page = Page.file()
         files = [page, calls.memory.file]
         frame: dict[str, Any] = {

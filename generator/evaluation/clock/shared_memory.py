@@ -20,12 +20,17 @@ from functools import cache
 from typing import Any
 
 _PAGE = 1 << 16
+_OUT_OF_MEMORY = 2
 # values of cuda.h
 _PINNED, _DEVICE, _READ_WRITE, _FILE_DESCRIPTOR = 1, 1, 3, 1
 
 
 class DriverError(RuntimeError):
     """A failed call of the CUDA driver, with its error number."""
+
+
+class NoRoom(DriverError):
+    """Raised where the device has too little memory left."""
 
 
 class _Location(ctypes.Structure):
@@ -187,5 +192,7 @@ def _driver() -> Any:
 
 def _call(name: str, *arguments: Any) -> None:
     status = getattr(_driver(), name)(*arguments)
+    if status == _OUT_OF_MEMORY:
+        raise NoRoom(f"the GPU has no memory left beside it ({name})")
     if status != 0:
         raise DriverError(f"{name} returned {status}")

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from generator.evaluation.clock import shared_memory
+from generator.evaluation.clock.shared_memory import DriverError, NoRoom
 
 FOLDER = Path(shared_memory.__file__).parent
 CHILD = """
@@ -70,3 +72,14 @@ def test_descriptor_is_given_back() -> None:
     memory.close()
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(file)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(2, NoRoom), (1, DriverError)])
+def test_device_without_memory_is_told_from_what_fails(
+    status: int, kind: type[DriverError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = SimpleNamespace(cuMemCreate=lambda *_: status)
+    monkeypatch.setattr(shared_memory, "_driver", lambda: fails)
+    with pytest.raises(DriverError, match="cuMemCreate") as raised:
+        shared_memory._call("cuMemCreate")
+    assert type(raised.value) is kind
