@@ -184,7 +184,8 @@ def discover_definitions(root: Path) -> Discovered:
         for path, name in files(root, folder, ".json", problems):
             definitions.append(DatasetFile(op_type, name, path))
     if not definitions and not has_errors(problems):
-        message = f"There are no definitions in {quote(str(root), 200)}."
+        where = quote(os.path.abspath(root), 200)
+        message = f"There are no definitions in {where}."
         problems.append(DATASET_EMPTY.problem("definitions", message))
     return Discovered(tuple(sorted(definitions)), tuple(op_types), tuple(problems))
 

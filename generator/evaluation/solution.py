@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.artifacts import discover_artifacts
-from generator.dataset.paths import DatasetFile
+from generator.dataset.paths import DatasetFile, discover_definitions
 from generator.dataset.schema import read_checked
 from generator.problems import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
@@ -142,6 +142,10 @@ def _named(dataset: Path, name: str) -> Solution | Rejected:
             known = (
                 " That file is no solution, which is a JSON file with the sources in it: "
                 "docs/evaluate.md shows one."
+            )
+        elif any(name == file.name for file in discover_definitions(dataset).files):
+            known = (
+                f" That is a definition: --definition-name {name} is for its solutions."
             )
         raise Failure(f"No solution is named {quote(name)}.{known}")
     return _read(dataset, paths[name], paths[name])

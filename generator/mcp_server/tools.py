@@ -174,4 +174,5 @@ def _light(
 def count_line(dataset: api.Dataset) -> str:
     """Return how many definitions there are: `3 definitions of 2 op_types`."""
     op_types = {file.op_type for file in dataset.files}
-    return f"{plural(len(dataset.files), 'definition')} of {len(op_types)} op_types"
+    of = plural(len(op_types), "op_type")
+    return f"{plural(len(dataset.files), 'definition')} of {of}"

@@ -108,6 +108,7 @@ def test_one_seed_asks_the_same(root: Path) -> None:
         ([], "Say what to evaluate"),
         (["right", "--author", "tester"], "not both"),
         (["righ"], "No solution is named"),
+        ([NORM], "That is a definition: --definition-name"),
         (["missing.json"], "missing.json"),
         (["--author", "nobody"], "no solution is chosen"),
         (["--op-type", "rmsnor"], "No op_type"),
