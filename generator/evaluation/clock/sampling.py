@@ -15,9 +15,9 @@ WANTED = 0.01
 """The half width of a settled median's 95 % interval, as a share of it."""
 OF_RATIO = 0.007
 """The same of the ratio of two, at which to stop: equal works differ by less than 2 %."""
-OF_UNRESOLVED = 0.015
-"""The standard error of a ratio of short ones, at which to stop: of two such ratios 98 in
-100 are within 5 % of each other."""
+OF_UNRESOLVED = 0.02
+"""The standard error of a ratio of short ones, at which to stop: that is a tenth of a
+microsecond, and processes of two runs differ by more (docs/measurements.md)."""
 _NEAR_MS = 1e-3
 
 Value = TypeVar("Value")
