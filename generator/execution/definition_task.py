@@ -19,6 +19,7 @@ from generator.dataset.file_reading import entries, file_below, sha256_of
 from generator.dataset.paths import RECORDINGS, DatasetFile
 from generator.execution.cache_key import sources
 from generator.execution.outcome import DONE, FORGED, Folder, Outcome, Task
+from generator.problems import Failure
 from generator.problems.messages import one_line
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def run_task(
     """Run a task on definitions; yield the place of each with its result as it comes.
 
     The third value says whether the result was in the cache. Interrupted, it ends the
-    work; results that came are in the cache. Raises OSError, before the work, where the
+    work; results that came are in the cache. Raises Failure, before the work, where the
     cache can't be written to.
     """
     folder, is_full = cache.folder, False
@@ -172,10 +173,19 @@ def run_task(
 
 
 def _make(folder: Path) -> None:
-    """Make the folder of the cache. Raises OSError where it can't be written to."""
+    """Make the folder of the cache. Raises Failure where it can't be written to."""
+    why = ""
     if folder.exists() and not folder.is_dir():
-        what = "the cache is a folder, and this is none"
-        raise NotADirectoryError(errno.ENOTDIR, what, str(folder))
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        why = "it is no folder"
+    else:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+    if not why and not os.access(folder, os.W_OK | os.X_OK):
+        why = os.strerror(errno.EACCES)
+    if why:
+        raise Failure(
+            f"{folder}: results can't be kept there: {why}. --resume DIR keeps them "
+            "elsewhere."
+        )

@@ -151,7 +151,10 @@ def _counts(results: Sequence[DefinitionResult]) -> tuple[str, ...]:
         tests.update(result.first_tests)
     # those that caught most
     ordered = sorted(tests.items(), key=lambda item: (-item[1], item[0]))
-    first = ", ".join(f"{test} {count}" for test, count in ordered[:_SHOWN_TESTS])
+    shown = ordered[:_SHOWN_TESTS]
+    if rest := sum(tests.values()) - sum(count for _, count in shown):
+        shown.append(("others", rest))
+    first = ", ".join(f"{test} {count}" for test, count in shown)
     return (str(sum(total)), *map(str, total), f"{seconds:.1f}", first)
 
 

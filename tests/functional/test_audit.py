@@ -221,7 +221,7 @@ def test_where_results_can_t_be_kept_nothing_is_begun(tmp_path, command):
         *command.split()[1:], "--all", "--dataset", root, "--resume", root / "state"
     )
     assert (status, out) == (2, "")
-    why = "the cache is a folder, and this is none"
+    why = "results can't be kept there: it is no folder. --resume DIR keeps them elsewhere."
     assert err == f"Error: {root / 'state'}: {why}\n"
 
 
