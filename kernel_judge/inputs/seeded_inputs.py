@@ -71,12 +71,14 @@ class Stream:
         scale = np.float32(std * math.sqrt(6.0) / 65536.0)
         parts = list(torch.split(values, _PART))
         # whole blocks of the generator: each thread has one that begins where its part does
-        if len(parts) > 32 and self._bits.state["buffer_pos"] == _BLOCK // 2:
+        threads = torch.get_num_threads()
+        is_whole = self._bits.state["buffer_pos"] == _BLOCK // 2
+        if threads > 1 and len(parts) > 32 and is_whole:
             ahead = []
             for _ in parts[:-1]:
                 ahead.append(copy(self._bits))
                 self._bits.advance(_PART // _BLOCK)
-            with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(_fill, parts, ahead, repeat(scale)))
             parts = parts[-1:]
         for part in parts:

@@ -7,8 +7,9 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from mmap import mmap
 
-import numpy as np
 import torch
 
 from generator.ops.op_types.moe import routing
@@ -107,9 +108,11 @@ def _zeros(
     """Return zeros; on a CPU, pages that are never read are not allocated."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
-    columns = shape[-1] * dtype.itemsize
-    untouched = np.zeros((*shape[:-1], columns), dtype=np.uint8)
-    return torch.from_numpy(untouched).view(dtype)
+    # not numpy's: where malloc keeps freed memory, that is written with zeros again
+    untouched = torch.frombuffer(
+        mmap(-1, prod(shape) * dtype.itemsize), dtype=torch.uint8
+    )
+    return untouched.view(dtype).view(shape)
 
 
 def moe_relations(definition: Definition) -> list[Relation]:
