@@ -140,6 +140,17 @@ class TimedCalls:
         """Give the memory back."""
         self.memory.close()
 
+    @property
+    def writes(self) -> bool:
+        """Return whether a call has a byte to write, so that the device turns to it."""
+        return any(
+            place.get("bytes")
+            for place in (
+                *self.layout.outputs,
+                *(self.layout.inputs[number] for number in self.filled),
+            )
+        )
+
     def stage(self, inputs: Mapping[str, Any]) -> None:
         """Keep the values of the next calls, where no callee sees them."""
         for place, value in zip(self.layout.inputs, inputs.values(), strict=True):

@@ -74,9 +74,9 @@ _HELD_MS = 0.25
 _DELAYED_MS = 1.0
 # calls in a row, from which on the device is waited for
 _LONG = 3
-# of an empty call's time: without a change of context it takes a third. The device did not
-# turn to who launched nothing, and now and then not in time
-_TURNED, _SELDOM = 0.75, 0.02
+# without its two changes of context, 0.28 ms, a call takes a third of an empty one's time, and
+# what the copy takes. The device did not turn to who launched nothing, and seldom to others
+_TURNED, _CHANGES_MS, _SELDOM = 0.75, 0.1, 0.02
 # of what is less a kernel may need more, such as a wrapper's workspace
 _ROOM_BYTES = 2 << 30
 _MOST_VOID = 0.3
@@ -105,7 +105,6 @@ class TimingSession:
         self._draw = draws_of(secret, "timed calls")
         self._seeds = draws_of(secret, "seeds of timed calls")
         self._telemetry, self._gone = telemetry, gone
-        self._computes = any(place.get("bytes") for place in calls.layout.outputs)
         self._zero = EmptyCalls()
         self._quiet: list[tuple[float, float]] = []
         self._drawn: Reservoir[CandidateCall] = Reservoir(_JUDGED, self._draw)
@@ -209,7 +208,9 @@ class TimingSession:
         if not contender.waits and self._calls.device == "cuda":
             # the device may have turned to the judge before the work was done
             is_long = timed.raw > SLICE_MS
-            is_unturned = timed.raw < _TURNED * self._zero.of(False) and self._computes
+            zero = self._zero.of(False)
+            turned = max(_TURNED * zero, zero - _CHANGES_MS)
+            is_unturned = timed.raw < turned and self._calls.writes
         if is_solution:
             self._is_void, self._is_unturned = is_busy or is_long, is_unturned
         contender.void += is_busy

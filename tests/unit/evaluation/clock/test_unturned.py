@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from generator.evaluation.arena import laid_out
 from generator.evaluation.clock import timed_calls
 from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
 from generator.evaluation.clock.contender import Contender
@@ -17,6 +18,7 @@ from generator.evaluation.clock.session_result import SessionResult
 from generator.evaluation.clock.timed_calls import CalleeLink, CallTimes, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.verdict import Refused
+from kernel_judge.definition import TensorSpec
 
 ZERO_MS, WORK_MS, UNTURNED_MS = 0.281, 0.01, 0.09
 RIGHT, WRONG = torch.ones(4), torch.zeros(4)
@@ -27,10 +29,17 @@ class Device:
 
     device, filled = "cuda", ()
 
-    def __init__(self, skips: Callable[[int], bool], output_bytes: int = 16) -> None:
-        self.layout = SimpleNamespace(outputs=[{"at": 0, "bytes": output_bytes}])
-        self.skips, self.count = skips, 0
+    def __init__(
+        self,
+        skips: Callable[[int], bool],
+        output_bytes: int = 16,
+        copy_ms: float = 0.0,
+    ) -> None:
+        self.layout = SimpleNamespace(inputs=[], outputs=[{"bytes": output_bytes}])
+        self.skips, self.count, self.copy_ms = skips, 0, copy_ms
         self.read = RIGHT
+
+    writes = TimedCalls.writes
 
     def stage(self, inputs: Any) -> None:
         pass
@@ -44,7 +53,7 @@ class Device:
             # those that wait for the device have done their work
             if self.skips(self.count) and not which & WAITS:
                 self.read, raw = WRONG, UNTURNED_MS
-        return CallTimes(raw, 0.1, 0.35, 0.0, {})
+        return CallTimes(raw + self.copy_ms, 0.1, 0.35, 0.0, {})
 
     def outputs(self) -> list[torch.Tensor]:
         return [self.read]
@@ -69,9 +78,12 @@ def wrong_ones(result: SessionResult) -> int:
     return sum(call.outputs[0] is WRONG for call in result.judged)
 
 
-def test_call_that_the_device_missed_once_is_neither_timed_nor_judged() -> None:
+@pytest.mark.parametrize("copy_ms", [0.0, 1.4])
+def test_call_that_the_device_missed_once_is_neither_timed_nor_judged(
+    copy_ms: float,
+) -> None:
     # the twenty-fifth is well behind the warm-up
-    result = result_of(Device(lambda number: number == 25))
+    result = result_of(Device(lambda number: number == 25, copy_ms=copy_ms))
     assert wrong_ones(result) == 0
     assert result.judged
     assert result.timing["latency_ms"] == pytest.approx(WORK_MS, abs=1e-6)
@@ -91,6 +103,21 @@ def test_who_never_launches_anything_has_no_time() -> None:
 def test_who_has_nothing_to_compute_needs_no_turn() -> None:
     result = result_of(Device(lambda number: number > 8, output_bytes=0))
     assert result.timing["latency_ms"] == result.timing["resolution_ms"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "filled", "writes"),
+    [(4, (), True), (0, (), False), (0, (0,), True)],
+)
+def test_device_turns_to_who_has_a_byte_to_write(
+    rows: int, filled: tuple[int, ...], writes: bool
+) -> None:
+    layout = laid_out(
+        {"x": torch.zeros(4)}, {"y": TensorSpec(("n",), "float32")}, {"n": rows}
+    )
+    calls = TimedCalls("cpu", layout, filled)
+    assert calls.writes is writes
+    calls.close()
 
 
 class Event:
