@@ -92,7 +92,7 @@ def cases(definition: Definition) -> list[Case]:
         Case(_FEW, "small", {"M": 2}, {"products": 2}),
         Case("rows", "medium", {"M": 65}),
         past_limits("M", 8_219),
-        *far_apart(rows, "x_scale", against=("weight_scale",)),
+        *far_apart(rows, "x_scale", against=("weight_scale",), exponent=18.0),
         *(far_codes(rows, **_CODES) if _dtype(definition) != "int8" else ()),
         Case("many-rows", "large", {"M": 2048}),
     ]

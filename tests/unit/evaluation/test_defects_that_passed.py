@@ -1,0 +1,35 @@
+"""Domain defects that once passed as solutions are refused, each by the case that was added for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.evaluation.rounds import rounds_of
+from generator.mutation.audit_job import DOMAIN, prepare
+from tests.builders import CPU, loaded
+from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "defect", "case"),
+    [
+        ("adaptive_layernorm_h1152", "norm rounded to bfloat16", "exact-gain"),
+        ("lightning_decode_h16_d128", "slopes rounded to bfloat16", "keys-of-zero"),
+        (
+            "w8a8_fp8_n12800_k5120",
+            "x_scale rounded to float16",
+            "limits: factors-down",
+        ),
+    ],
+)
+@pytest.mark.parametrize("secret", [21, 22])
+def test_defect_is_refused_by_its_case(name, defect, case, secret):
+    job = prepare(loaded(name), None, None)
+    (planned,) = (p for p in job.planned if p.result.name == f"{DOMAIN}: {defect}")
+    asked = rounds_of(loaded(name), [], Path(), CPU, secret, axes=job.axes)
+    asked = replace(asked, rounds=[r for r in asked.rounds if r[0] == case])
+    with pytest.raises(Wrong, match=case):
+        UntilWrong(InProcess(planned.load()), asked, CPU, False, secret).judge()
