@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -187,6 +188,40 @@ def test_bad_arguments_are_one_line(root: Path) -> None:
         # and it still serves
         found = await call("evaluate_solution", definition=NAME, source=RIGHT)
         assert found["verdict"] == "PASSED"
+
+    served(root, script)
+
+
+ODD = [None, True, -1, 10**30, 1.5, [], {"a": 1}, "", "\0", "%s", "../..", "x" * 10**5]
+
+
+def test_any_value_of_any_argument_is_answered_and_so_is_a_burst(root: Path) -> None:
+    # what is right of each tool, so that the odd one alone is at fault
+    right = {"name": NAME, "source": RIGHT, "text": ""}
+    right |= {"evaluation": "evaluation-1", "hardware": "NVIDIA H200"}
+
+    async def script(call: Call) -> None:
+        listed = await call.client.list_tools()  # type: ignore[attr-defined]
+        count = 0
+        for tool in listed.tools:
+            known = tool.input_schema["properties"]
+            usual = {k: v for k, v in right.items() if k in known}
+            if tool.name == "evaluate_solution":
+                # so that none is judged
+                usual = {"definition": "nothing", "source": right["source"]}
+            for argument, value in itertools.product(known, ODD):
+                answer = await call(tool.name, **usual | {argument: value})
+                count += isinstance(answer, str)
+                if isinstance(answer, str):
+                    assert answer.isprintable(), (tool.name, argument, answer)
+                    assert len(answer) < 1000
+                else:
+                    assert not any(word in json.dumps(answer) for word in HIDDEN)
+        assert count > 100
+        answers = await asyncio.gather(
+            *(call("show_definition", name=NAME) for _ in range(200))
+        )
+        assert all(answer["name"] == NAME for answer in answers)
 
     served(root, script)
 
