@@ -61,9 +61,8 @@ _SECONDS = 1.4
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
 # kernels that are called in each turn: the fastest, and another beside it
 _NEAR = 2
-_JUDGED, _ODD = 3, 2
-# of calls that no rival made as well, more
-_UNSEEN = 3
+# of calls that no rival made as well, more are judged
+_JUDGED, _ODD, _UNSEEN = 3, 2, 3
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # what holding the device may take beyond its usual time: others who come between cost two
@@ -386,9 +385,10 @@ class TimingSession:
 
     def _is_known(self) -> bool:
         """Return whether the ratio to the fastest kernel is known well enough to end."""
-        nearest = fastest(self._rivals, self._zero)
-        both = [self._solution, *([nearest] if nearest else [])]
-        figures = list(map(self._zero.figures, both))
+        kernels = [r for r in self._rivals if r.name != REFERENCE]
+        # one whose figures were dropped a moment ago gets others
+        nearest = [fastest(kernels, self._zero) or kernels[0]] if kernels else []
+        figures = list(map(self._zero.figures, [self._solution, *nearest]))
         if resolved(self._solution, self._zero):
             return is_settled(*figures, within=OF_RATIO)
         return error_of_ratio(*figures) <= OF_UNRESOLVED

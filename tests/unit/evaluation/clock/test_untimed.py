@@ -136,3 +136,20 @@ def test_a_reference_is_timed_in_every_turn_where_no_kernel_is() -> None:
     late = replace(reference, raw=figures[:10])
     session._rivals = [late, kernel]
     assert session._called_now() == [late, kernel]
+
+
+def test_a_session_does_not_end_while_a_kernel_lacks_figures() -> None:
+    session: Any = object.__new__(TimingSession)
+    session._zero = EmptyCalls()
+    session._zero.add(False, 0.28)
+    figures = [(False, 0.4)] * 20
+    session._solution = Contender("", None, 1, waits=False, raw=figures)  # type: ignore[arg-type]
+    reference = replace(session._solution, name="reference")
+    session._rivals = [reference]
+    assert session._is_known()
+    # its way of waiting has just changed
+    kernel = replace(reference, name="flashinfer", raw=[])
+    session._rivals = [reference, kernel]
+    assert not session._is_known()
+    kernel.raw = figures
+    assert session._is_known()
