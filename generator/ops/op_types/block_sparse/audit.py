@@ -16,8 +16,8 @@ def tiny(axes: Axes) -> Axes:
     return {**fewer_heads(axes), **shorter}
 
 
-# blocks, positions and sequences are limits, heads are none
-for_limits = fewer_heads
+# numbers of blocks are limits, their sizes and heads are none
+for_limits = tiny
 
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
