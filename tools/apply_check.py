@@ -15,6 +15,7 @@ can't be captured, and route-interface did not say so.
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +74,8 @@ def checked(loaded: Any, device: torch.device) -> str:
     apply = importlib.import_module("flashinfer.trace_apply")
     small = [case for case in op.cases(definition) if case.size == "small"]
     case = max(small, key=lambda case: math.prod(case.axes.values()))
-    asked = Asked(Trial(definition, case, device, op.make_inputs, lambda: None), op)
+    trial = Trial(definition, case, device, op.make_inputs, lambda: None)
+    asked = Asked(trial, op, f"flashinfer/{usable[0].name}".rstrip("/"))
 
     def call() -> tuple[Any, ...]:
         given = asked.trial.fresh_inputs()
@@ -129,10 +131,11 @@ def applied(apply: Any, loaded: Any, solution: Any) -> Iterator[None]:
 
 
 class Asked(NamedTuple):
-    """One case of a definition, and who judges its answers."""
+    """One case of a definition, who judges its answers, and which kernel's they are."""
 
     trial: Trial
     op: Any
+    source: str = "flashinfer"
 
     @property
     def terms(self) -> str:
@@ -164,12 +167,13 @@ class Asked(NamedTuple):
             if a is None and e is None:
                 continue
             bound = choose_tolerance(
-                self.op.TOLERANCES,
+                tuple(o.at(definition, case) for o in self.op.TOLERANCES),
                 name,
                 spec.dtype,
-                "flashinfer",
+                self.source,
                 case=case.name,
                 constants=tuple(definition.constants),
+                axes={**definition.axes, **case.axes},
             )
             if rows is not None:
                 a, e = a[rows.to(a.device)], e[rows.to(e.device)]
@@ -239,7 +243,7 @@ def copied(value: Any) -> Any:
 
 @contextmanager
 def captured(api: str) -> Iterator[Graph]:
-    """Capture calls of one function of FlashInfer, or of one method.
+    """Capture calls of one function of FlashInfer, or of a class's run().
 
     What plans, and makes tensors, around it is done before, as engines do.
     """
@@ -247,6 +251,9 @@ def captured(api: str) -> Iterator[Graph]:
     owner = importlib.import_module(path[0])
     for part in path[1:]:
         owner = getattr(owner, part)
+    if inspect.isclass(getattr(owner, name)):
+        # a wrapper, which plans before it runs
+        owner, name = getattr(owner, name), "run"
     called = getattr(owner, name)
     graph = Graph(called)
 

@@ -147,6 +147,24 @@ def test_a_function_is_captured_once_and_replayed_at_each_call() -> None:
 
 
 @pytest.mark.usefixtures("flashinfer", "graphs")
+def test_of_a_wrapper_the_run_is_captured_behind_its_plan() -> None:
+    class Wrapper:
+        def plan(self) -> None:
+            self.planned = torch.ones(2)
+
+        def run(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.planned
+
+    norms = sys.modules["flashinfer.norm"]
+    vars(norms)["Wrapper"] = Wrapper
+    with apply_check.captured("flashinfer.norm.Wrapper") as graph:
+        wrapper = Wrapper()
+        wrapper.plan()
+        assert wrapper.run(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert graph.replays == 1
+
+
+@pytest.mark.usefixtures("flashinfer", "graphs")
 def test_what_can_not_be_captured_says_why() -> None:
     norms = sys.modules["flashinfer.norm"]
 
