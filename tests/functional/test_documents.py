@@ -32,14 +32,20 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def shown_commands() -> list[str]:
-    """Return every line of the README's shell blocks, comments cut off."""
-    lines = [
-        line
-        for text in (README, TESTS, TUTORIAL)
-        for block in fenced(text, "sh")
-        for line in block.splitlines()
+    """Return every line of the pages' shell blocks, comments and pipes cut off."""
+    pages = [
+        README,
+        *(p.read_text("utf-8") for p in sorted((ROOT / "docs").glob("*.md"))),
     ]
-    return [re.sub(r"\s+#.*", "", line) for line in lines if line]
+    lines = [
+        line.strip()
+        for text in pages
+        for block in fenced(text, "sh")
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
+    return list(
+        dict.fromkeys(re.sub(r"\s+(#|\||;).*", "", line) for line in lines if line)
+    )
 
 
 def test_help_is_the_real_one() -> None:
