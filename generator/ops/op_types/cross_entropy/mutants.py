@@ -50,6 +50,26 @@ def of_labels(definition: Definition) -> tuple[DomainMutant, ...]:
     )
 
 
+def of_saved(definition: Definition) -> tuple[DomainMutant, ...]:
+    """Return the defects of what a backward pass takes of the forward one."""
+    changes: dict[str, Change] = {
+        "gradient of the losses missing": lambda i: {
+            "grad_losses": torch.ones_like(i["grad_losses"])
+        },
+        "gradient of the token before": lambda i: {
+            "grad_losses": i["grad_losses"].roll(1)
+        },
+        "log-sum-exp in base 2": lambda i: {"lse": i["lse"] * math.log(2.0)},
+        "log-sum-exp of the token before": lambda i: {"lse": i["lse"].roll(1)},
+        "log-sum-exp rounded to bfloat16": lambda i: {
+            "lse": i["lse"].bfloat16().float()
+        },
+    }
+    return tuple(
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
+
+
 def of_losses(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of losses and of the log-sum-exp."""
 
@@ -110,24 +130,11 @@ def of_gradients(definition: Definition) -> tuple[DomainMutant, ...]:
     def mean(outputs: Outputs, inputs: Inputs) -> Outputs:
         return (outputs[0] / max(len(outputs[0]), 2),)
 
-    changes: dict[str, Change] = {
-        "gradient of the losses missing": lambda i: {
-            "grad_losses": torch.ones_like(i["grad_losses"])
-        },
-        "gradient of the token before": lambda i: {
-            "grad_losses": i["grad_losses"].roll(1)
-        },
-        "log-sum-exp in base 2": lambda i: {"lse": i["lse"] * math.log(2.0)},
-        "log-sum-exp of the token before": lambda i: {"lse": i["lse"].roll(1)},
-        "log-sum-exp rounded to bfloat16": lambda i: {
-            "lse": i["lse"].bfloat16().float()
-        },
-    }
     return (
         on_outputs(definition, "one of the label not taken away", softmax_alone),
         on_outputs(definition, "label alone", label_alone),
         on_outputs(definition, "divided by the tokens", mean),
-        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        *of_saved(definition),
     )
 
 

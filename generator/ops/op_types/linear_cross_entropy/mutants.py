@@ -16,7 +16,7 @@ from generator.ops.mutants import (
     on_outputs,
     with_output,
 )
-from generator.ops.op_types.cross_entropy.mutants import of_labels
+from generator.ops.op_types.cross_entropy.mutants import of_labels, of_saved
 from kernel_judge.definition import Definition
 
 
@@ -106,23 +106,10 @@ def of_gradients(definition: Definition) -> tuple[DomainMutant, ...]:
         count = max(len(inputs["labels"]), 2)
         return tuple(value / count for value in outputs)
 
-    changes: dict[str, Change] = {
-        "gradient of the losses missing": lambda i: {
-            "grad_losses": torch.ones_like(i["grad_losses"])
-        },
-        "gradient of the token before": lambda i: {
-            "grad_losses": i["grad_losses"].roll(1)
-        },
-        "log-sum-exp in base 2": lambda i: {"lse": i["lse"] * math.log(2.0)},
-        "log-sum-exp of the token before": lambda i: {"lse": i["lse"].roll(1)},
-        "log-sum-exp rounded to bfloat16": lambda i: {
-            "lse": i["lse"].bfloat16().float()
-        },
-    }
     return (
         on_outputs(definition, "one of the label not taken away", softmax_alone),
         on_outputs(definition, "divided by the tokens", mean),
-        *(on_inputs(definition, name, change) for name, change in changes.items()),
+        *of_saved(definition),
     )
 
 
