@@ -93,8 +93,8 @@ def _times(verdict: SolutionVerdict) -> list[Row]:
             )
             figures = [timing.get(name) for name in names]
             cells = ["-" if f is None else f"{f:.4f}" for f in figures]
-            names = ("speedup_factor", "fraction_of_light", "fraction_of_measured")
-            shares = [timing.get(name) for name in names]
+            ratios = ("speedup_factor", "fraction_of_light", "fraction_of_measured")
+            shares = [timing.get(name) for name in ratios]
             cells += ["-" if f is None else f"{f:.2f}" for f in shares]
             about = Quoted(verdict.solution), Quoted(case.case)
             rows.append(Row((*about, *cells, _doubts(timing))))
