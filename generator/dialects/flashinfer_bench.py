@@ -60,12 +60,12 @@ def _definition(
     broken = check(value, "definition", name)
     if broken:
         raise ImportRefused(f"{broken[0].pointer}: {broken[0].message}")
-    own = [_sorted_line(line) for line in workloads.get(value["name"], ())]
+    of_definition = [_sorted_line(line) for line in workloads.get(value["name"], ())]
     return Import(
         name,
         value,
         changes=changes.lines,
-        workloads=own,
+        workloads=of_definition,
         folder=source,
         solutions=[
             s

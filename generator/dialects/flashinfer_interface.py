@@ -191,8 +191,8 @@ class DumpInterface:
         if not all("tensor" in item for item in items):
             raise ImportRefused(f"init makes a tuple of {name}, not only of tensors")
         self.split[name] = [f"{name}_{i}" for i in range(len(items))]
-        for own, item in zip(self.split[name], items, strict=True):
-            self._tensor(own, {**spec, "dtype": item["dtype"]}, item)
+        for part, item in zip(self.split[name], items, strict=True):
+            self._tensor(part, {**spec, "dtype": item["dtype"]}, item)
         self.changes.add(f"{name} is a tuple: became {', '.join(self.split[name])}")
 
     def _tensor(
@@ -262,22 +262,24 @@ class DumpInterface:
         for place, (axis, size) in enumerate(zip(shape, made, strict=True)):
             known = self.sizes.get(axis, self._const(axis))
             if not NAME.fullmatch(axis) or (known is not None and known != size):
-                own = f"{name}_dim{place}"
-                self.changes.add(f"dimension {place} of {name} is {own}, not {axis}")
-                axis = own
+                renamed = f"{name}_dim{place}"
+                self.changes.add(
+                    f"dimension {place} of {name} is {renamed}, not {axis}"
+                )
+                axis = renamed
             self.sizes[axis] = size
             fitted.append(axis)
         return fitted
 
     def _named(self, name: str, shape: list[str]) -> list[str]:
         """Return the axes of a tensor; a size in place of one is an axis of its own."""
-        own = list(shape)
-        for i, axis in enumerate(own):
+        sizes = list(shape)
+        for i, axis in enumerate(sizes):
             if not NAME.fullmatch(axis):
-                own[i] = f"{name}_dim{i}"
-                self.sizes[own[i]] = int(axis) if axis.isdigit() else 1
-                self.changes.add(f"dimension {i} of {name} is {own[i]}, not {axis}")
-        return own
+                sizes[i] = f"{name}_dim{i}"
+                self.sizes[sizes[i]] = int(axis) if axis.isdigit() else 1
+                self.changes.add(f"dimension {i} of {name} is {sizes[i]}, not {axis}")
+        return sizes
 
     def _const(self, axis: str) -> int | None:
         declared = self.dump["axes"].get(axis) or {}

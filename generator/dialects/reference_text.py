@@ -103,8 +103,8 @@ def _after_imports(source: str, texts: Sequence[str]) -> str:
         last = node.end_lineno or 0
     lines = source.splitlines(keepends=True)
     rest = "".join(lines[last:]).strip("\n")
-    own = [n for n in body if not isinstance(n, (ast.Import, ast.ImportFrom))]
-    defined = {name for node in own for name in _names_of(node)}
+    statements = [n for n in body if not isinstance(n, (ast.Import, ast.ImportFrom))]
+    defined = {name for node in statements for name in _names_of(node)}
     behind = [text for text in texts if _reads_at_once(text) & defined]
     # a default of a function is a constant that has to stand before it
     before = sorted((t for t in texts if t not in behind), key=_is_function)

@@ -101,12 +101,12 @@ def _problem(source: str, folder: Path, changes: Changes) -> Import:
 
 
 def _axes(
-    given: Mapping[str, Any], kept: dict[str, Any], changes: Changes
+    specs: Mapping[str, Any], kept: dict[str, Any], changes: Changes
 ) -> tuple[dict[str, Any], list[str]]:
     """Return axes and constraints; an expression over constants is a constant."""
     axes: dict[str, Any] = {}
     constraints = []
-    for name, axis in given.items():
+    for name, axis in specs.items():
         if not isinstance(axis, dict):
             raise ImportRefused(f"its axis {name} is no object")
         kind = axis.get("type")
@@ -164,11 +164,11 @@ def evaluate(expression: str, sizes: Mapping[str, int]) -> int:
 
 
 def _tensors(
-    given: Any, axes: dict[str, Any], kept: dict[str, Any], changes: Changes
+    specs: Any, axes: dict[str, Any], kept: dict[str, Any], changes: Changes
 ) -> dict[str, Any]:
     dtypes = load_schema("definition")["$defs"]["tensor"]["properties"]["dtype"]["enum"]
     tensors = {}
-    for name, spec in given.items():
+    for name, spec in specs.items():
         dtype = {"float4_e2m1fn_x2": "float4_e2m1"}.get(
             spec.get("dtype"), spec.get("dtype")
         )

@@ -69,12 +69,12 @@ def main(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     usual = _usual_sizes(template for _, template in named.values())
     for key, (where, template) in named.items():
         if not asked or template.op_type in asked:
-            given = {
+            stated = {
                 axis.rpartition(":")[2]: size
                 for axis, size in request["axes"].items()
                 if axis.partition(":")[0] in (axis, template.op_type)
             }
-            described = _described(where, template, apis.get(key, []), given, usual)
+            described = _described(where, template, apis.get(key, []), stated, usual)
             yield {**described, "returns_nothing": key in silent}
 
 
@@ -108,7 +108,7 @@ def _described(
     where: str,
     template: Any,
     apis: list[str],
-    given: Mapping[str, int],
+    stated: Mapping[str, int],
     usual: Mapping[str, int],
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
@@ -124,18 +124,21 @@ def _described(
     }
     try:
         with stand_ins.on_cpu():
-            made, call, why, returned = _initial(template, given)
+            made, call, why, returned = _initial(template, stated)
     except BadReference as error:
         return {**described, "failure": str(error)}
     described["why"] = why
     if made is None:
-        sizes = without_init.sizes_of(template, given, usual)
+        sizes = without_init.sizes_of(template, stated, usual)
         described["stated"] = without_init.stated(template)
         described["returned"], needed = without_init.tried(
-            template, sizes, given, lambda made: _returned(template, made, or_fail=True)
+            template,
+            sizes,
+            stated,
+            lambda made: _returned(template, made, or_fail=True),
         )
         described["needed"] = needed
-        made, call = without_init.tensors(template, sizes, given, needed), {}
+        made, call = without_init.tensors(template, sizes, stated, needed), {}
     else:
         described["init"] = {
             "call": call,
@@ -168,7 +171,7 @@ def _facts(descriptor: Any) -> dict[str, Any]:
 
 
 def _initial(
-    template: Any, given: Mapping[str, int]
+    template: Any, stated: Mapping[str, int]
 ) -> tuple[dict[str, Any] | None, dict[str, int], str, list[Any] | None]:
     """Return what `init` makes, the sizes it was called with, and why it made nothing.
 
@@ -178,7 +181,7 @@ def _initial(
     if template.init is None:
         return None, {}, "it has no init", None
     for required in without_init.REQUIRED:
-        call = _call_of(template, given, required)
+        call = _call_of(template, stated, required)
         made, why = _made(template, call)
         if made is None:
             continue
@@ -204,14 +207,14 @@ def _initial(
     return None, {}, f"its init fails without a GPU: {why}", None
 
 
-def _call_of(template: Any, given: Mapping[str, int], required: int) -> dict[str, int]:
+def _call_of(template: Any, stated: Mapping[str, int], required: int) -> dict[str, int]:
     """Return the arguments of `init`: those that it requires fit the constraints."""
     parameters = inspect.signature(template.init).parameters
     call: dict[str, int] = {}
     free = []
     for name, parameter in parameters.items():
-        if name in given:
-            call[name] = given[name]
+        if name in stated:
+            call[name] = stated[name]
         elif parameter.default is parameter.empty and parameter.kind in (
             parameter.KEYWORD_ONLY,
             parameter.POSITIONAL_OR_KEYWORD,
@@ -219,7 +222,7 @@ def _call_of(template: Any, given: Mapping[str, int], required: int) -> dict[str
             call[name] = required + name.endswith("plus_1")
             free.append(name)
         elif parameter.kind is parameter.VAR_KEYWORD:
-            call |= {axis: given[axis] for axis in template.axes if axis in given}
+            call |= {axis: stated[axis] for axis in template.axes if axis in stated}
     defaults = {n: p.default for n, p in parameters.items() if type(p.default) is int}
     conditions = [
         (expression, [name for name in words if name in free])

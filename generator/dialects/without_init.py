@@ -90,7 +90,7 @@ def _evaluated(expression: str, sizes: Mapping[str, int]) -> int:
 def tensors(
     template: Any,
     sizes: Mapping[str, int],
-    given: Mapping[str, int],
+    stated: Mapping[str, int],
     needed: tuple[str, ...] = (),
     make: Callable[..., torch.Tensor] | None = None,
 ) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def tensors(
             held = made.setdefault(param, [])
             held += [None] * (descriptor.tuple_idx + 1 - len(held))
             held[descriptor.tuple_idx] = tensor
-    return {**{n: v for n, v in sizes.items() if n in given}, **made}
+    return {**{n: v for n, v in sizes.items() if n in stated}, **made}
 
 
 def _on_meta(shape: list[int], dtype: str | None, name: str) -> torch.Tensor:
@@ -151,7 +151,7 @@ def _scalars(template: Any) -> dict[str, Any]:
 def tried(
     template: Any,
     sizes: Mapping[str, int],
-    given: Mapping[str, int],
+    stated: Mapping[str, int],
     call: Callable[[Mapping[str, Any]], list[Any] | None],
 ) -> tuple[list[Any] | None, tuple[str, ...]]:
     """Return what the reference returns for zeros, and the optional inputs it wants.
@@ -162,12 +162,12 @@ def tried(
     if template.reference is None:
         return None, ()
     for _ in range(_TRIES):
-        shapes = tensors(template, sizes, given, needed, _bytes).values()
+        shapes = tensors(template, sizes, stated, needed, _bytes).values()
         count = sum(v.numel() for v in shapes if isinstance(v, torch.Tensor))
         if count > _ELEMENTS:
             break
         try:
-            made = tensors(template, sizes, given, needed, _zeros)
+            made = tensors(template, sizes, stated, needed, _zeros)
             return call({**_missing(template), **_scalars(template), **made}), needed
         except Exception as error:  # noqa: BLE001
             wanted = tuple(_named(template, str(error), needed))

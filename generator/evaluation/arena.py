@@ -77,7 +77,7 @@ def laid_out(
         end = -(-(end + described["bytes"] + _GUARD) // _ALIGNED) * _ALIGNED
         return described
 
-    given = tuple(
+    places = tuple(
         place(tuple(value.shape), value.dtype, slices)
         if isinstance(value, torch.Tensor)
         else {"value": value}
@@ -90,7 +90,7 @@ def laid_out(
         else place(shape_of(spec, axes), dtype_of(spec.dtype), of_outputs)
         for spec in outputs.values()
     )
-    return Layout(given, made, end)
+    return Layout(places, made, end)
 
 
 def poison(tensor: torch.Tensor) -> None:

@@ -207,7 +207,7 @@ class _Bench:
         """
         task = self._task
         # whatever else is in this task: the same on every number of tasks
-        own = random.Random(f"{task['secret']} {solution.path}")
+        drawn = random.Random(f"{task['secret']} {solution.path}")
         # its processes begin while the questions are drawn
         self._confined.prepare()
         with self._uses():
@@ -218,7 +218,7 @@ class _Bench:
                 self._workloads,
                 self._root,
                 self._device,
-                own.randrange(2**62),
+                drawn.randrange(2**62),
                 own_cases="cases" in task["asks"],
                 fuzz=task["fuzz"],
                 run=self._reference if task["runs_references"] else _not_run,
@@ -236,7 +236,7 @@ class _Bench:
             why = "it has no oracle, and its reference is not executed here"
             return [CaseVerdict("", SKIPPED, why)]
         interface = asked.subject.interface
-        passes, secret = solution.passes_outputs, own.randrange(2**62)
+        passes, secret = solution.passes_outputs, drawn.randrange(2**62)
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
         with ThreadPoolExecutor(1) as beside:
             built = beside.submit(self._opened, solution, count)
@@ -257,10 +257,10 @@ class _Bench:
                     how = (session, asked, cases, others, passes, secret, rivals)
                     cases = timed(*how, notes)
             if task["memory"] and cases and worst(cases).verdict == PASSED:
-                cases += self._measured(solution, asked, own.randrange(2**62), memory)
+                cases += self._measured(solution, asked, drawn.randrange(2**62), memory)
             asks = task["conditions"] or task["sanitizers"]
             if asks and cases and worst(cases).verdict == PASSED:
-                about = (session, solution, asked, own.randrange(2**62))
+                about = (session, solution, asked, drawn.randrange(2**62))
                 conditions |= self._under_conditions(*about)
                 cases += required(conditions, task["required"])
             return cases

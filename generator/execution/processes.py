@@ -61,14 +61,14 @@ _PROXY = re.compile(r"(?i)(https?|all|no)_proxy")
 
 
 def safe_environment(
-    given: Mapping[str, str] | None = None, paths: Iterable[str] = ()
+    variables: Mapping[str, str] | None = None, paths: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return the variables of `given`, else of this process, that a program needs.
+    """Return the variables of `variables`, else of this process, that a program needs.
 
     `paths` come first in PYTHONPATH. Of a relative path there, which is one of the current
     folder, and of a proxy's password nothing is passed on.
     """
-    source = os.environ if given is None else given
+    source = os.environ if variables is None else variables
     passed = {name: value for name, value in source.items() if _is_passed(name, value)}
     folders = [*paths, *source.get("PYTHONPATH", "").split(os.pathsep)]
     absolute = dict.fromkeys(path for path in folders if os.path.isabs(path))

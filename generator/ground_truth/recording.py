@@ -92,8 +92,8 @@ def record(
             fit.append(file)
     package = SUPPORT if is_standalone(options.tests) else "generator"
     folders = {"tests": Folder(options.tests), "out": Folder(options.out)}
-    with tempfile.TemporaryDirectory(prefix="trace-dataset-") as own:
-        logs = Path(own) if options.logs is None else options.logs.resolve()
+    with tempfile.TemporaryDirectory(prefix="trace-dataset-") as temporary:
+        logs = Path(temporary) if options.logs is None else options.logs.resolve()
         tasks = [
             Task(
                 f"{package}.running.record_worker:record_definition",

@@ -60,7 +60,7 @@ def _newest(client: Client, number: int, author: str) -> Any | None:
 
     What others wrote is never taken for it, whatever marker it has.
     """
-    own = [
+    earlier = [
         event
         for event in client.pull_request(number).events
         if event.type == "comment"
@@ -68,4 +68,4 @@ def _newest(client: Client, number: int, author: str) -> Any | None:
         and not getattr(event, "hidden", False)
         and getattr(event, "content", "").startswith(MARKER)
     ]
-    return own[-1] if author and own else None
+    return earlier[-1] if author and earlier else None

@@ -84,8 +84,10 @@ def paths_of(
     if not any(name in unrecorded for _, name in keys):
         left_out.add(UNRECORDED)
     files = [changes.definitions[key] for key in keys if key in changes.definitions]
-    own = [path for one in files for paths in one.values() for path in paths]
-    return own + [p for p in (*changes.evidence, *changes.tests) if p not in left_out]
+    artifacts = [path for one in files for paths in one.values() for path in paths]
+    return artifacts + [
+        p for p in (*changes.evidence, *changes.tests) if p not in left_out
+    ]
 
 
 def _walk(root: Path, folders: Sequence[str]) -> Iterator[str]:

@@ -161,13 +161,15 @@ class Pusher:
         """Return the user's open pull request of a package, the newest, or None."""
         author, marker = self.client.name(), package.bundle.marker
         query = {"author": author, "discussion_type": "pull_request"}
-        own = [
+        opened = [
             one
             for one in self.client.ask("get_repo_discussions", **query)
             if one.is_pull_request and one.status in OPEN and one.author == author
         ]
         # most often the first one asked for is it
-        for one in sorted(own, key=lambda one: (one.title != package.title, -one.num)):
+        for one in sorted(
+            opened, key=lambda one: (one.title != package.title, -one.num)
+        ):
             if one.num not in self._read:
                 self._read[one.num] = self.client.pull_request(one.num)
             if _has_marker(self._read[one.num], marker):

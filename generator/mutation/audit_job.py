@@ -108,13 +108,13 @@ def prepare(
     """
     shorten = reduced if limits is None else for_limits
     short = shorten(definition.op_type, definition.const_axes)
-    own = load_run(definition.reference)
+    unchanged = load_run(definition.reference)
     proven = partial(
         _proven_bench,
         definition,
         recordings=recordings,
         tolerance=tolerance,
-        run=own,
+        run=unchanged,
         dataset=dataset,
         limits=limits is not None,
     )
@@ -134,7 +134,7 @@ def prepare(
     ):
         for axes in (smallest, short) if smallest != short else (short,):
             subject = subject_of(definition, axes, tolerance)
-            equivalences.append(Equivalence(subject, own, subject.op.oracle))
+            equivalences.append(Equivalence(subject, unchanged, subject.op.oracle))
         # before the fork, so that each child has them
         with suppress(Exception, TimeIsUp), time_limit(EQUIVALENCE_SECONDS):
             equivalences[0].draw_all()

@@ -120,8 +120,8 @@ class Equivalence:
         if self.oracle is None or len(outputs) != len(draw.outputs):
             return None
         if draw.expected is None:
-            given = {n: lazy(value, _CPU) for n, value in draw.inputs.items()}
-            answer = self.oracle(self.subject.definition, given)
+            copies = {n: lazy(value, _CPU) for n, value in draw.inputs.items()}
+            answer = self.oracle(self.subject.definition, copies)
             draw.expected = as_tuple(answer)
         total = [0.0, 0.0]
         names = list(self.subject.interface.output_specs)
@@ -179,15 +179,15 @@ def _same_rows(first: Any, second: Any) -> bool:
 
 def _call(run: Run, inputs: Inputs) -> tuple[Any, ...]:
     """Return the outputs of run(), then the inputs that it changed."""
-    given = {name: fresh(value, _CPU) for name, value in inputs.items()}
-    versions = {name: _version(value) for name, value in given.items()}
+    copies = {name: fresh(value, _CPU) for name, value in inputs.items()}
+    versions = {name: _version(value) for name, value in copies.items()}
     # torch.manual_seed() seeds every kind of device, which takes two milliseconds
     torch.default_generator.manual_seed(_SEED)
     with coupled_draws():
-        outputs = as_tuple(run(*given.values()))
+        outputs = as_tuple(run(*copies.values()))
     written = (
         value
-        for name, value in given.items()
+        for name, value in copies.items()
         if _version(value) != versions[name]
         and not same_bits(value, fresh(inputs[name], _CPU))
     )

@@ -271,7 +271,7 @@ class MutantRunner:
     def _trial(self, stand: PreparedCase, run: Run) -> Trial:
         inputs = stand.inputs
         trial = self.subject.trial(
-            stand.case, run=run, make_inputs=lambda *given: inputs
+            stand.case, run=run, make_inputs=lambda *ignored: inputs
         )
         # of long outputs the figures take most of the time
         trial.brief = self.is_brief
@@ -304,9 +304,9 @@ def same_results(first: Sequence[Any], second: Sequence[Any]) -> bool:
 def guarded(run: Run) -> Run:
     """Return a run() whose exceptions are wrapped in Raised, unlike those of a test."""
 
-    def call(*given: Any) -> Any:
+    def call(*arguments: Any) -> Any:
         try:
-            return run(*given)
+            return run(*arguments)
         except TimeIsUp:
             raise
         except BaseException as error:  # noqa: BLE001
@@ -315,11 +315,11 @@ def guarded(run: Run) -> Run:
     return call
 
 
-def _nothing(*given: Any) -> None:
+def _nothing(*ignored: Any) -> None:
     """Replace run() in a trial that only makes inputs."""
 
 
-def _answered(answer: Any, *given: Any) -> Any:
+def _answered(answer: Any, *ignored: Any) -> Any:
     """Replace an oracle by its answer."""
     return answer
 

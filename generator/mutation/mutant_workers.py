@@ -63,10 +63,10 @@ def objection(job: AuditJob, waiting: float | None = None) -> str | None:
     it changes its process. Mutants would be caught for the same reason.
     """
     name = "the reference"
-    own = Planned(
+    single = Planned(
         MutantResult(name, "", SURVIVED), partial(load_run, job.definition.reference)
     )
-    alone = replace(job, planned=[own], equivalences=())
+    alone = replace(job, planned=[single], equivalences=())
     for _, result in run_all(alone, 1, waiting):
         if result.status in (CAUGHT, audits.TIMED_OUT):
             at = " in case ".join(filter(None, (result.test or "run", result.case)))

@@ -25,7 +25,7 @@ class _Sorted:
     """A function's result for a tensor, and the versions of all these tensors."""
 
     name: str
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     tensor: torch.Tensor
     result: Any
     versions: tuple[int, ...]
@@ -51,19 +51,21 @@ def _remembering(
     name: str, original: Callable[..., Any], known: deque[_Sorted]
 ) -> Callable[..., Any]:
     def sorts(tensor: Any, *rest: Any, **named: Any) -> Any:
-        given = (*rest, *named.items())
+        arguments = (*rest, *named.items())
         plain = all(isinstance(g, (bool, int)) for g in (*rest, *named.values()))
         if not plain or not isinstance(tensor, torch.Tensor) or tensor.is_inference():
             return original(tensor, *rest, **named)
         for earlier in known:
             if (
                 earlier.tensor is tensor
-                and (earlier.name, earlier.given) == (name, given)
+                and (earlier.name, earlier.arguments) == (name, arguments)
                 and earlier.versions == _versions(tensor, earlier.result)
             ):
                 return earlier.result
         result = original(tensor, *rest, **named)
-        known.append(_Sorted(name, given, tensor, result, _versions(tensor, result)))
+        known.append(
+            _Sorted(name, arguments, tensor, result, _versions(tensor, result))
+        )
         return result
 
     return sorts

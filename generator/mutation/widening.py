@@ -40,14 +40,14 @@ def _looking_up(
     original: Callable[..., Any], of_name: torch.dtype | None
 ) -> Callable[..., Any]:
     def widens(tensor: torch.Tensor, *rest: Any, **named: Any) -> Any:
-        given = (*rest, *named.values())
+        arguments = (*rest, *named.values())
         if of_name is not None:
-            given = (of_name, *given)
+            arguments = (of_name, *arguments)
         if (
             tensor.dtype not in _NARROW
-            or len(given) != 1
-            or not isinstance(given[0], torch.dtype)
-            or given[0] not in _WIDE
+            or len(arguments) != 1
+            or not isinstance(arguments[0], torch.dtype)
+            or arguments[0] not in _WIDE
             or not tensor.is_cpu
             or not tensor.is_contiguous()
             or tensor.numel() % 2
@@ -55,8 +55,8 @@ def _looking_up(
         ):
             return original(tensor, *rest, **named)
         pairs = tensor.flatten().view(torch.int16).int().add_(_HALF)
-        looked_up = _table(tensor.dtype, given[0]).index_select(0, pairs)
-        return looked_up.view(given[0]).view(tensor.shape)
+        looked_up = _table(tensor.dtype, arguments[0]).index_select(0, pairs)
+        return looked_up.view(arguments[0]).view(tensor.shape)
 
     return widens
 

@@ -123,8 +123,8 @@ def _stale(run: Run) -> Run:
     last: list[Outputs] = []
 
     @wraps(run)
-    def wrong(*given: Any) -> Any:
-        returned = run(*given)
+    def wrong(*arguments: Any) -> Any:
+        returned = run(*arguments)
         before = last[0] if last else None
         last[:] = [as_tuple(returned)]
         if before is None:

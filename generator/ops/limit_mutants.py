@@ -175,8 +175,10 @@ def _of_segments(definition: Definition, name: str, limit: int) -> DomainMutant 
             return run(*inputs.values())
         cut = partial(_cut_segments, beyond=beyond, first=first)
         others = (key for key in inputs if key != name)
-        given = {**inputs, **{key: cut(inputs[key]) for key in others}}
-        return changed(run(*given.values()), lambda outputs: tuple(map(cut, outputs)))
+        shortened = {**inputs, **{key: cut(inputs[key]) for key in others}}
+        return changed(
+            run(*shortened.values()), lambda outputs: tuple(map(cut, outputs))
+        )
 
     return calling(definition, f"{name}: the first {limit} of a segment alone", call)
 

@@ -64,8 +64,8 @@ def calling(
     def wrap(run: Run) -> Run:
         # keep run()'s signature, so that test_contract does not kill every mutant
         @wraps(run)
-        def wrong(*given: Any) -> Any:
-            return call(run, dict(zip(names, given, strict=True)))
+        def wrong(*values: Any) -> Any:
+            return call(run, dict(zip(names, values, strict=True)))
 
         return wrong
 

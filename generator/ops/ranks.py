@@ -21,9 +21,9 @@ _FLAGS, _PARTS, _STATE = 256, 3, 5
 
 def devices_of(first: torch.device, ranks: int) -> list[torch.device]:
     """Return the GPUs of the ranks: that of the inputs, then the others in order."""
-    own = first.index or 0
-    others = (n for n in range(torch.cuda.device_count()) if n != own)
-    chosen = [own, *others][:ranks]
+    here = first.index or 0
+    others = (n for n in range(torch.cuda.device_count()) if n != here)
+    chosen = [here, *others][:ranks]
     return [torch.device("cuda", n) for n in chosen]
 
 
@@ -99,14 +99,14 @@ def allreduce_fusion(
 def _launched(
     parts: torch.Tensor,
     pattern: str,
-    given: Mapping[str, torch.Tensor | float],
+    beside: Mapping[str, torch.Tensor | float],
     outputs: Sequence[str],
     *,
     oneshot: bool,
 ) -> dict[str, torch.Tensor]:
     """Return what the kernel writes to each of `outputs`, the same on all ranks.
 
-    `given` are arguments of a pattern beside the parts, rows of tokens or others.
+    `beside` are arguments of a pattern beside the parts, rows of tokens or others.
     """
     from flashinfer.comm import AllReduceFusionPattern, trtllm_allreduce_fusion
 
@@ -116,7 +116,7 @@ def _launched(
     _reach_each_other(devices)
     filled = [_padded(part, rows) for part in spread]
     arguments = [
-        {name: _on(value, device, rows) for name, value in given.items()}
+        {name: _on(value, device, rows) for name, value in beside.items()}
         | {name: torch.empty_like(part) for name in ("allreduce_out", *outputs)}
         for part, device in zip(filled, devices, strict=True)
     ]
@@ -145,7 +145,8 @@ def _launched(
     _finish(devices)
     del buffers
     return {
-        name: _agreed([own[name] for own in arguments])[:tokens] for name in outputs
+        name: _agreed([of_rank[name] for of_rank in arguments])[:tokens]
+        for name in outputs
     }
 
 

@@ -51,12 +51,12 @@ class TopKSet:
 
     def judge(self, actual: Any, expected: Any, question: Question) -> Comparison:
         """Return the verdict on both sides' ids, and in how many ids they differ."""
-        own = question.other or REFERENCE
-        arithmetics = (own, question.source)
+        source = question.other or REFERENCE
+        arithmetics = (source, question.source)
         candidates = self.rows(question.definition, question.inputs, arithmetics)
         findings = []
         for side, ids, arithmetic in (
-            ("actual", actual, own),
+            ("actual", actual, source),
             ("expected", expected, question.source),
         ):
             defect = _malformed(ids, actual, len(candidates))
@@ -95,20 +95,20 @@ def _judged(
 
 def _defect(row: torch.Tensor, allowed: Candidates, arithmetic: str) -> str | None:
     """Return what is wrong with a row of ids, None where it may be the top k."""
-    given = row[row != PADDING]
+    ids = row[row != PADDING]
     wanted = min(len(row), len(allowed.ids))
-    if len(given) != wanted:
-        return f"{len(given)} ids, of {len(allowed.ids)} candidates {wanted} are wanted"
+    if len(ids) != wanted:
+        return f"{len(ids)} ids, of {len(allowed.ids)} candidates {wanted} are wanted"
     if bool((row[:wanted] == PADDING).any()):
         return "-1 stands before an id"
-    ordered = given.sort().values
+    ordered = ids.sort().values
     repeated = ordered[1:][ordered.diff() == 0]
     if len(repeated):
         return f"the id {int(repeated[0])} is there more than once"
-    foreign = given[~torch.isin(given, allowed.ids)]
+    foreign = ids[~torch.isin(ids, allowed.ids)]
     if len(foreign):
         return f"{len(foreign)} ids are no candidates, the first is {int(foreign[0])}"
-    chosen = torch.isin(allowed.ids, given)
+    chosen = torch.isin(allowed.ids, ids)
     return _out_of_order(allowed, chosen, allowed.errors[arithmetic])
 
 

@@ -199,9 +199,9 @@ def _append(
         slots = pages.table[at // pages.page_size].long(), at % pages.page_size
         pages.keys[slots], pages.values[slots] = first, second
         return pages
-    given = (first, second, pages.keys, pages.values)
+    arguments = (first, second, pages.keys, pages.values)
     outputs = call(
-        **dict(zip(names, given, strict=True)),
+        **dict(zip(names, arguments, strict=True)),
         **pages.structure(len(first)),
         positions=positions,
         batch_indices=torch.zeros_like(positions),

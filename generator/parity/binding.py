@@ -199,8 +199,8 @@ class Binder:
         except Failure:
             # the heads can't be divided so
             return None
-        own = next(n for n in self.needs[page_size] if n.module == module)
-        if need is None or need.name == own.name:
+        usual = next(n for n in self.needs[page_size] if n.module == module)
+        if need is None or need.name == usual.name:
             return None
         name = next((name for name in need.names if name in self.files), None)
         return (name and self._loaded(name, name, need)) or None
@@ -255,8 +255,8 @@ class Binder:
     def _moved(self) -> int:
         """Return by how much the window of the run is longer than the model's."""
         real = self.config.count("sliding_window")
-        given = self.figures.get("sliding_window")
-        return given - real if real and given else 0
+        window = self.figures.get("sliding_window")
+        return window - real if real and window else 0
 
     def _at_these_figures(self, text: str) -> str:
         """Return a reference with the window, or the chunks, of a tiny model.

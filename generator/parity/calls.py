@@ -65,15 +65,15 @@ class StageCall:
         lacks = [name for name in specs if name not in offered]
         if lacks:
             raise Failure(f"{self.name}: the recipe has no input {lacks[0]}.")
-        given = {name: self._given(offered[name], specs[name].dtype) for name in specs}
+        inputs = {name: self._given(offered[name], specs[name].dtype) for name in specs}
         try:
-            returned = self.compute(given)
+            returned = self.compute(inputs)
         except Failure:
             raise
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise Failure(
-                f"{self.name}: {self.source} raised {what[:400]}{self._advice(given)}"
+                f"{self.name}: {self.source} raised {what[:400]}{self._advice(inputs)}"
             ) from error
         outputs = self.interface.output_specs
         if len(returned) < len(outputs):
@@ -84,9 +84,9 @@ class StageCall:
         # a kernel's adapter may return the inputs that it fills behind the outputs
         return dict(zip(outputs, returned, strict=False))
 
-    def _advice(self, given: Mapping[str, Any]) -> str:
+    def _advice(self, inputs: Mapping[str, Any]) -> str:
         """Return what to do where inputs have other sizes than the definition."""
-        lengths = self.lengths(given)
+        lengths = self.lengths(inputs)
         apart = [axis for axis, size in self.axes.items() if lengths.get(axis) != size]
         if not apart:
             return ""
@@ -96,9 +96,9 @@ class StageCall:
             "definition, whose sizes may be fixed: choose --geometry real.)"
         )
 
-    def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    def compute(self, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the outputs in order."""
-        return _as_tuple(self.run(*given.values()))
+        return _as_tuple(self.run(*inputs.values()))
 
     def _given(self, value: Any, declared: str) -> Any:
         if not isinstance(value, Tensor) or not value.is_floating_point():
@@ -109,12 +109,12 @@ class StageCall:
             else value.to(dtype_of(declared))
         )
 
-    def lengths(self, given: Mapping[str, Any]) -> dict[str, int]:
+    def lengths(self, inputs: Mapping[str, Any]) -> dict[str, int]:
         """Return the axes as the inputs have them: those of a tiny model are short."""
         lengths = dict(self.axes)
         for name, spec in self.interface.input_specs.items():
-            if spec.shape is not None and given[name] is not None:
-                lengths |= dict(zip(spec.shape, given[name].shape, strict=True))
+            if spec.shape is not None and inputs[name] is not None:
+                lengths |= dict(zip(spec.shape, inputs[name].shape, strict=True))
         return lengths
 
 
@@ -141,12 +141,12 @@ class KernelCall(_Exact):
         self.source = f"{provider}/{backend}" if backend else provider
         self._adapter = _kernels(self.op_type)[provider].call
 
-    def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    def compute(self, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
         definition = Definition(
             *(self.name, self.op_type, self.interface),
-            *(self.lengths(given), self.constants),
+            *(self.lengths(inputs), self.constants),
         )
-        arguments = (definition, dict(given), self.backend)
+        arguments = (definition, dict(inputs), self.backend)
         try:
             # tests call adapters without a default device
             with torch.device("cpu"):
@@ -161,7 +161,7 @@ class KernelCall(_Exact):
             what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             self.source = f"reference ({self.source} raised {what})"
             self.compute = super().compute  # type: ignore[method-assign]
-            return self.compute(given)
+            return self.compute(inputs)
 
 
 class SolutionCall(_Exact):
@@ -179,16 +179,16 @@ class SolutionCall(_Exact):
         self.source = solution["name"]
         self.fills = solution["fills"]
 
-    def compute(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    def compute(self, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
         outputs: tuple[Tensor, ...] = ()
         if self.fills:
-            axes = self.lengths(given)
+            axes = self.lengths(inputs)
             outputs = tuple(
                 torch.empty(shape_of(spec, axes), dtype=dtype_of(spec.dtype))
                 for spec in self.interface.output_specs.values()
             )
         with torch.device("cpu"):
-            returned = self.entry(*given.values(), *outputs)
+            returned = self.entry(*inputs.values(), *outputs)
         return outputs or _as_tuple(returned)
 
 
@@ -302,11 +302,11 @@ class Sharded:
         return 1
 
     def _share(self, offered: Mapping[str, Any], at: int) -> dict[str, Any]:
-        given = dict(offered)
+        cut = dict(offered)
         for name, spec in self.call.interface.input_specs.items():
             for dim, axis in enumerate(spec.shape or ()):
                 cuts = self._cuts(axis, offered)
                 if cuts > 1:
-                    parts = given[name].chunk(cuts, dim=dim)
-                    given[name] = parts[at * cuts // self.shares].contiguous()
-        return given
+                    parts = cut[name].chunk(cuts, dim=dim)
+                    cut[name] = parts[at * cuts // self.shares].contiguous()
+        return cut

@@ -53,9 +53,9 @@ class Capture:
         """Return a hook that keeps what the module at a path is given and returns."""
 
         def keep(module: nn.Module, args: Any, kwargs: Any, returned: Any) -> None:
-            given = [*args, *kwargs.values()]
+            arguments = [*args, *kwargs.values()]
             self.given[path] = next(
-                (v for v in given if isinstance(v, Tensor) and v.dim() > 1), None
+                (v for v in arguments if isinstance(v, Tensor) and v.dim() > 1), None
             )
             self._watch(self.given[path], returned)
             # Llama 4 adds to what a module returned, in its memory

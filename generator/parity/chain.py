@@ -58,8 +58,8 @@ class Chain:
     def calls_of(self, stage: Stage, layer: int | None) -> Mapping[str, StageCall]:
         """Return the definitions of a stage by role."""
         kind = "" if layer is None else self.subject.kind(layer)
-        own = self.calls.get(f"{kind}/{stage.name}")
-        return own if own is not None else self.calls.get(f"/{stage.name}", {})
+        of_kind = self.calls.get(f"{kind}/{stage.name}")
+        return of_kind if of_kind is not None else self.calls.get(f"/{stage.name}", {})
 
     def site(
         self,

@@ -42,10 +42,10 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
             decoded[size], tokens = _decoded(run, tokens, size)
     if run.is_exact:
         truth, _ = run.truth.routed_logits(tokens)
-        own = truth
+        theirs = truth
     else:
-        own, _ = run.own.routed_logits(tokens, routes)
-    truth, own = truth[PROMPT - 1 :], own[PROMPT - 1 :]
+        theirs, _ = run.own.routed_logits(tokens, routes)
+    truth, theirs = truth[PROMPT - 1 :], theirs[PROMPT - 1 :]
     for size, whole in decoded.items():
         logits = whole[PROMPT - 1 :]
         entry: Found = {"page_size": size}
@@ -57,7 +57,7 @@ def decode(run: DtypeRun, sequence: Tensor | None = None) -> Found:
             entry["greedy"] = bool(same.all())
             entry["passed"] = entry["passed"] and entry["greedy"]
         else:
-            entry |= ratio(logits, own, truth)
+            entry |= ratio(logits, theirs, truth)
         report["pages"].append(entry)
     report["tokens"] = tokens.tolist()
     # both sides may be as far from float32 as is allowed: by the triangle inequality

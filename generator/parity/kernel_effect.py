@@ -77,8 +77,8 @@ def _pairs(plain: Found, changed: Found) -> Iterator[tuple[str, Found, Found]]:
 
 
 def _whole(before: Found, after: Found) -> tuple[str, str, str, str]:
-    own = f"{after['own']:.1e}" if "own" in after else ""
+    theirs = f"{after['own']:.1e}" if "own" in after else ""
     note = ""
     if "top1" in after:
         note = f"top-1 as transformers': {after['top1']:.1%}, was {before['top1']:.1%}"
-    return f"{after['nmse']:.1e}", f"{before['nmse']:.1e}", own, note
+    return f"{after['nmse']:.1e}", f"{before['nmse']:.1e}", theirs, note

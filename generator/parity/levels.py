@@ -282,8 +282,8 @@ def _layers(run: DtypeRun, positions: Tensor, handed: dict[str, Tensor]) -> list
         if run.is_exact:
             entry |= judged(nmse(chained, truth), run.bound(1))
         else:
-            own, _ = _replayed(run.own, index, h, seen, routes)
-            entry |= ratio(chained, own, truth)
+            theirs, _ = _replayed(run.own, index, h, seen, routes)
+            entry |= ratio(chained, theirs, truth)
         entries.append(entry)
     return entries
 
@@ -339,14 +339,16 @@ def _top1(logits: Tensor, expected: Tensor) -> float:
     return float(same.double().mean())
 
 
-def _flipped(logits: Tensor, own: Tensor, truth: Tensor) -> int:
+def _flipped(logits: Tensor, theirs: Tensor, truth: Tensor) -> int:
     """Count positions whose top-1 differs though truth's margin is clear.
 
     Clear is more than 6 times the RMS error of either side: six deviations.
     """
     top = truth.topk(2, dim=1).values
     margin = (top[:, 0] - top[:, 1]).double()
-    errors = [(side - truth).double().square().mean().sqrt() for side in (logits, own)]
+    errors = [
+        (side - truth).double().square().mean().sqrt() for side in (logits, theirs)
+    ]
     clear = margin > 6 * float(max(errors))
     return int((clear & (logits.argmax(dim=1) != truth.argmax(dim=1))).sum())
 
@@ -361,6 +363,6 @@ def _flags(growth: list[Found], floor: float) -> Iterator[str]:
         layers = after["layer"] + 1
         # linear growth adds one layer's share; four shares is more than depth explains
         explained = before["nmse"] * (layers + 3) / (layers - 1)
-        own = after.get("own", 0.0) * SHARED
-        if after["nmse"] > max(explained, floor, own):
+        rounding = after.get("own", 0.0) * SHARED
+        if after["nmse"] > max(explained, floor, rounding):
             yield f"layer {after['layer']}: the error grows faster than depth explains"

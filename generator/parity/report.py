@@ -239,16 +239,16 @@ _COLUMNS = ("NMSE", "transformers' own", "ratio", "allowed")
 
 
 def _cells(entry: Found) -> tuple[str, ...]:
-    own = f"{entry['own']:.1e}" if "own" in entry else ""
+    theirs = f"{entry['own']:.1e}" if "own" in entry else ""
     ratio = f"{entry['ratio']:.2f}" if "ratio" in entry else ""
-    return f"{entry['nmse']:.1e}", own, ratio, f"{entry['bound']:.1g}"
+    return f"{entry['nmse']:.1e}", theirs, ratio, f"{entry['bound']:.1g}"
 
 
 def _forward_tables(values: Found) -> Iterator[Table]:
     rows = [Row(("logits", *_cells(values)), _status(values["passed"]))]
     for step in values["growth"]:
-        own = f"{step['own']:.1e}" if "own" in step else ""
-        row = (f"behind layer {step['layer']}", f"{step['nmse']:.1e}", own, "", "")
+        theirs = f"{step['own']:.1e}" if "own" in step else ""
+        row = (f"behind layer {step['layer']}", f"{step['nmse']:.1e}", theirs, "", "")
         rows.append(Row(row))
     title = f"top-1 as transformers': {values['top1']:.1%}"
     yield Table(rows, ("values", *_COLUMNS), ("values",), title=title)

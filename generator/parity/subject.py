@@ -107,14 +107,14 @@ class ParityModel:
             return self.senses.turns(self.base)
         kind = self.kind(layer)
         rotary = self.base.rotary_emb
-        own = getattr(rotary, f"{kind}_inv_freq", None)
-        key = kind if own is not None else ""
+        frequencies = getattr(rotary, f"{kind}_inv_freq", None)
+        key = kind if frequencies is not None else ""
         if key not in self._ropes:
-            half = (rotary.inv_freq if own is None else own).numel()
+            half = (rotary.inv_freq if frequencies is None else frequencies).numel()
             positions = torch.arange(self.config.max_position_embeddings)[None]
             if self.axes is not None or hasattr(rotary, "mrope_section"):
                 positions = positions.expand(3, 1, -1)
-            more = (kind,) if own is not None else ()
+            more = (kind,) if frequencies is not None else ()
             pair = rotary(torch.zeros(1, dtype=torch.float32), positions, *more)
             if isinstance(pair, Tensor):
                 # Llama 4 has them as complex numbers
@@ -242,10 +242,10 @@ class ParityModel:
         attend = self.attend
         with ExitStack() as stack:
             for name, path in FUNCTIONS.items():
-                own = getattr(self.modeling, name, None)
-                if own is None:
+                function = getattr(self.modeling, name, None)
+                if function is None:
                     continue
-                called = attend if path == "attention" else own
+                called = attend if path == "attention" else function
                 seen = _seen(called, path, keep)
                 stack.enter_context(mock.patch.object(self.modeling, name, seen))
             yield

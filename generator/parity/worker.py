@@ -65,13 +65,13 @@ def _found(request: dict[str, Any]) -> dict[str, Any]:
     tokens = truth.senses.placed(tokens)
     by_dtype: dict[str, Any] = {}
     sequence = None
-    for name, own in zip(DTYPES, subjects, strict=True):
+    for name, subject in zip(DTYPES, subjects, strict=True):
         if name not in request["dtypes"]:
             continue
         for label, maker in makers.items():
             if label and name != "bfloat16":
                 continue
-            run = _run(request, own, truth, tokens, maker)
+            run = _run(request, subject, truth, tokens, maker)
             of: dict[str, Any] = {}
             for level in request["levels"]:
                 if level == "decode":

@@ -114,8 +114,8 @@ def _origin(module: str) -> Path | None:
             folder, rest = op_folder(op_type), module.removeprefix(package)
             break
     else:
-        own = module.partition(".")[0]
-        folder, rest = _OWN[own][0], module.removeprefix(own)
+        top = module.partition(".")[0]
+        folder, rest = _OWN[top][0], module.removeprefix(top)
     path = folder.joinpath(*rest.split(".")[1:])
     candidates = (path / "__init__.py", path.with_suffix(".py"))
     return next((file for file in candidates if file.is_file()), None)
@@ -132,10 +132,10 @@ def _new_name(module: str) -> str:
     """Return a module's name in the support package."""
     for op_type, package in op_packages().items():
         if module == package or module.startswith(f"{package}."):
-            own = f"{SUPPORT}.ops.op_types.{op_type}"
-            return f"{own}{module.removeprefix(package)}"
-    own = module.partition(".")[0]
-    return f"{_OWN[own][1]}{module.removeprefix(own)}"
+            renamed = f"{SUPPORT}.ops.op_types.{op_type}"
+            return f"{renamed}{module.removeprefix(package)}"
+    top = module.partition(".")[0]
+    return f"{_OWN[top][1]}{module.removeprefix(top)}"
 
 
 def _renamed(text: str) -> str:

@@ -136,7 +136,7 @@ class ContextGuard:
     def _most_replacements(self) -> int:
         """Return how often xdist puts a fresh worker in a lost one's place."""
         options = self._config.option
-        given = getattr(options, "maxworkerrestart", None)
+        most = getattr(options, "maxworkerrestart", None)
         # xdist's own default
         processes = getattr(options, "numprocesses", None) or 1
-        return 4 * processes if given is None else int(given)
+        return 4 * processes if most is None else int(most)

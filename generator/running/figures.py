@@ -28,8 +28,8 @@ def figure_lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"{where}, {record['case']}: {record['verdict']}"
     if "nmse" not in record:
         # of a policy, which has figures of its own, or of a comparison that never began
-        own = (f"{n} {v:.6g}" for n, v in record.items() if isinstance(v, float))
-        yield "  " + (", ".join(own) or "; ".join(record.get("findings", ())))
+        numbers = (f"{n} {v:.6g}" for n, v in record.items() if isinstance(v, float))
+        yield "  " + (", ".join(numbers) or "; ".join(record.get("findings", ())))
         return
     mean = record["expected_mean"]
     yield (

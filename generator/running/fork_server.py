@@ -57,8 +57,8 @@ class ForkServer:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self.address)
             listener.listen(_BACKLOG)
-            given = json.dumps([listener.fileno(), prepare, arguments])
-            boot = [_BOOT, json.dumps(paths), __name__, given]
+            request = json.dumps([listener.fileno(), prepare, arguments])
+            boot = [_BOOT, json.dumps(paths), __name__, request]
             self._process = start_python(
                 ["-W", "ignore", "-c", *boot],
                 stdin=subprocess.PIPE,

@@ -94,11 +94,11 @@ class BackwardOracle:
 
         The forward text runs in float64 throughout: what it narrows stays wide.
         """
-        given = {name: _wide(inputs[name]) for name in self.inputs}
+        wide = {name: _wide(inputs[name]) for name in self.inputs}
         for name in self.wanted.values():
-            given[name] = given[name].detach().clone().requires_grad_()
+            wide[name] = wide[name].detach().clone().requires_grad_()
         with torch.enable_grad(), _recorded(), _Wide():
-            outputs = as_tuple(self.load()(*given.values()))
+            outputs = as_tuple(self.load()(*wide.values()))
         pairs = [
             (output, _wide(inputs[name]))
             for output, name in zip(outputs, self.gradients, strict=True)
@@ -107,12 +107,12 @@ class BackwardOracle:
         names = list(self.wanted.values())
         gradients = torch.autograd.grad(
             [output for output, _ in pairs],
-            [given[name] for name in names],
+            [wide[name] for name in names],
             [gradient for _, gradient in pairs],
             allow_unused=True,
         )
         return tuple(
-            torch.zeros_like(given[name]) if gradient is None else gradient
+            torch.zeros_like(wide[name]) if gradient is None else gradient
             for name, gradient in zip(names, gradients, strict=True)
         )
 

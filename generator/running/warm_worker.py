@@ -238,7 +238,7 @@ class Warming:
 
         build_and_load = core.JitSpec.build_and_load
 
-        def load(module: Any, *given: Any, **named: Any) -> Any:
+        def load(module: Any, *arguments: Any, **named: Any) -> Any:
             if hasattr(module, "write_ninja"):
                 why = self._outcomes.get(module.name)
                 if why:
@@ -247,7 +247,7 @@ class Warming:
                 lacks = module.name in self._lacking or not module.is_compiled
                 if why is None and lacks:
                     raise NotCompiled(module)
-            return build_and_load(module, *given, **named)
+            return build_and_load(module, *arguments, **named)
 
         core.JitSpec.build_and_load = load
 
@@ -292,9 +292,9 @@ def _stamp(job: Job) -> None:
     path = Path(FLASHINFER_WORKSPACE_DIR, STAMP)
     known = json.loads(path.read_text("ascii")) if path.exists() else []
     names = [name for names in job.files.values() for name in names]
-    own = path.with_suffix(f".{os.getpid()}")
-    own.write_text(json.dumps(sorted({*known, *names})), "ascii")
-    own.replace(path)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps(sorted({*known, *names})), "ascii")
+    draft.replace(path)
 
 
 def main() -> int:

@@ -53,14 +53,14 @@ def bind_worker(config: pytest.Config) -> None:
 
     PyTorch would start a thread for each core in each of the workers.
     """
-    given = getattr(config, "workerinput", None)
-    if given is None:
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
         return
-    if given.get(_GPU) is not None:
-        bind(given[_GPU])
-    if given.get(_FORK_SERVER) is not None:
-        os.environ[FORK_SERVER_VARIABLE] = given[_FORK_SERVER]
-    share = usable_cores() // given["workercount"]
+    if worker.get(_GPU) is not None:
+        bind(worker[_GPU])
+    if worker.get(_FORK_SERVER) is not None:
+        os.environ[FORK_SERVER_VARIABLE] = worker[_FORK_SERVER]
+    share = usable_cores() // worker["workercount"]
     os.environ.setdefault("OMP_NUM_THREADS", str(max(share, 1)))
 
 
@@ -256,9 +256,9 @@ class WorkerPlacement:
             return
         items[:], cases = by_case(items, self.known_seconds(), self._on_gpu)
         live = live_definitions(items) if self._on_gpu else {}
-        own = Path(f"{path}.{os.getpid()}")
-        own.write_text(json.dumps(asdict(Plan(cases, live))), "ascii")
-        own.replace(path)
+        draft = Path(f"{path}.{os.getpid()}")
+        draft.write_text(json.dumps(asdict(Plan(cases, live))), "ascii")
+        draft.replace(path)
 
     def pytest_collection_finish(self) -> None:
         """Let the garbage collector pass over the tests, which live to the end.

@@ -92,12 +92,12 @@ class WorkloadCase(Case):
         specs = definition.interface.input_specs
         pools = self._pools(definition) & {*names}
         inputs, first = self._made_alike(definition, pools, stream)
-        for own, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
+        for case, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
             missing = [name for name in names if name not in {*inputs, *pools}]
             if not missing:
                 break
-            posed = Case(own.name, own.size, axes, own.params)
-            is_first = own is self.cases[0] and axes is self.axes
+            posed = Case(case.name, case.size, axes, case.params)
+            is_first = case is self.cases[0] and axes is self.axes
             drawn = (is_first and first) or self._draw(definition, posed, stream)
             for name in missing:
                 shape = shape_of(specs[name], sizes)
@@ -200,9 +200,11 @@ def workload_case(
     for case in (case for case in cases if case.size != LIMITS):
         kinds.setdefault(repr(sorted(case.params)), case)
     # and one that differs, so that what depends on a case's parameters shows
-    own = [*kinds.values()]
-    if len(own) == 1:
-        own += [c for c in cases if c.size != LIMITS and c.params != own[0].params][:1]
+    cases_by_kind = [*kinds.values()]
+    if len(cases_by_kind) == 1:
+        cases_by_kind += [
+            c for c in cases if c.size != LIMITS and c.params != cases_by_kind[0].params
+        ][:1]
     made = WorkloadCase(
         f"workload {workload['uuid']}",
         WORKLOAD,
@@ -210,7 +212,7 @@ def workload_case(
         inputs=dict(workload["inputs"]),
         dataset=dataset,
         of_op=of_op,
-        cases=tuple(own),
+        cases=tuple(cases_by_kind),
         identity=workload_identity(workload),
     )
     tensor_bytes(definition, made)

@@ -58,8 +58,10 @@ class Workloads:
         if self.dataset is None or self.chosen == "none":
             return []
         definition, op = subject.definition, subject.op
-        own = op.cases(definition)
-        cases, wrong = workload_cases(self.dataset, definition, own, op.make_inputs)
+        cases_of_op = op.cases(definition)
+        cases, wrong = workload_cases(
+            self.dataset, definition, cases_of_op, op.make_inputs
+        )
         if wrong:
             raise ValueError(wrong)
         return [*cases]

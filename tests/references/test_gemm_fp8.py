@@ -219,8 +219,8 @@ def sglang_ground_truth(
     from sglang.kernels.ops.gemm.fp8_kernel import w8a8_block_fp8_matmul_triton
 
     names = ("input", "weight", "input_scale", "weight_scale")
-    given = [inputs[name] for name in names]
-    return w8a8_block_fp8_matmul_triton(*given, [BLOCK, BLOCK], torch.bfloat16)
+    tensors = [inputs[name] for name in names]
+    return w8a8_block_fp8_matmul_triton(*tensors, [BLOCK, BLOCK], torch.bfloat16)
 
 
 OP = Op(

@@ -148,9 +148,9 @@ def _outweigh(
     """
     heads = definition.axes["num_kv_heads"]
     covered = variant_of(definition).window_left + 1
-    for query, own in zip(queries, slots, strict=True):
-        if len(own) > covered:
-            keys.flatten(0, 1)[own[0]] = query.unflatten(0, (heads, -1))[:, 0]
+    for query, slot in zip(queries, slots, strict=True):
+        if len(slot) > covered:
+            keys.flatten(0, 1)[slot[0]] = query.unflatten(0, (heads, -1))[:, 0]
 
 
 def oracle(

@@ -221,13 +221,13 @@ def _of_length_one(x: torch.Tensor) -> torch.Tensor:
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
     """Return SGLang's PyTorch test code, and its Triton kernels of the stage."""
-    own = Backend("triton-packed", needs=("triton",))
+    backend = Backend("triton-packed", needs=("triton",))
     if not _is_decode(definition):
-        own = Backend("triton-chunked", min_sm=80, needs=("triton",))
+        backend = Backend("triton-chunked", min_sm=80, needs=("triton",))
     return (
         Backend("native", needs_cuda=False),
         Backend("triton", needs=("triton",)),
-        own,
+        backend,
     )
 
 
@@ -261,7 +261,7 @@ def sglang_ground_truth(
             use_qk_l2norm_in_kernel=True,
         )
         return output[:, 0], state
-    given = {"q": q[None], "k": k[None], "v": v[None], "cu_seqlens": ends}
+    arguments = {"q": q[None], "k": k[None], "v": v[None], "cu_seqlens": ends}
     if backend == "triton":
         from sglang.kernels.ops.attention.linear import (
             fused_sigmoid_gating_recurrent as fused,
@@ -269,7 +269,7 @@ def sglang_ground_truth(
 
         output = fused.fused_sigmoid_gating_delta_rule_update(
             **rates,
-            **given,
+            **arguments,
             a=a.flatten(1)[None],
             b=b[None],
             softplus_beta=1.0,
@@ -282,10 +282,10 @@ def sglang_ground_truth(
         return output[0], state
     from sglang.kernels.ops.attention.fla.kda import chunk_kda
 
-    given["cu_seqlens"], kept = occupied(ends)
+    arguments["cu_seqlens"], kept = occupied(ends)
     # the kernel writes its output over v
     output = chunk_kda(
-        **{**given, "v": v[None].clone()},
+        **{**arguments, "v": v[None].clone()},
         **rates,
         g=a[None],
         beta=b[None],
@@ -329,8 +329,8 @@ def _native(
         forward_batch=SimpleNamespace(req_pool_indices=slots),
         runner=SimpleNamespace(device=v.device, req_to_token_pool=pool),
     )
-    given = kda_attention._pure_torch_kda_reference(fixture, inputs["state"])
-    return given.output[0], given.final_states
+    answer = kda_attention._pure_torch_kda_reference(fixture, inputs["state"])
+    return answer.output[0], answer.final_states
 
 
 OP = Op(

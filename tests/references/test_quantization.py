@@ -233,23 +233,25 @@ def flashinfer_ground_truth(
     """Call FlashInfer's kernel with scales row by row; return the outputs."""
     from flashinfer import quantization
 
-    form, given = format_of(definition), list(inputs.values())
+    form, tensors = format_of(definition), list(inputs.values())
     if backend == "cutile":
-        return quantization.per_token_group_quant_8bit(*given, form.block)
+        return quantization.per_token_group_quant_8bit(*tensors, form.block)
     factor = None
     if form.is_global:
-        factor = torch.tensor([given[-1]], dtype=torch.float32, device=given[0].device)
+        factor = torch.tensor(
+            [tensors[-1]], dtype=torch.float32, device=tensors[0].device
+        )
     if form.dequantises:
         scales = inputs["scales"].view(torch.uint8)
-        codes = given[0].view(torch.uint8)
+        codes = tensors[0].view(torch.uint8)
         return quantization.nvfp4_kv_dequantize(codes, scales, factor)
     if form.is_fp4:
         codes, scales = quantization.fp4_quantize(
-            given[0], factor, form.block, form.is_mx, is_sf_swizzled_layout=False
+            tensors[0], factor, form.block, form.is_mx, is_sf_swizzled_layout=False
         )
     else:
         codes, scales = quantization.mxfp8_quantize(
-            given[0], is_sf_swizzled_layout=False
+            tensors[0], is_sf_swizzled_layout=False
         )
     kind = torch.int8 if form.is_mx else torch.float8_e4m3fn
     scales = scales.view(kind).view(len(codes), -1)

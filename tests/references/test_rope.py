@@ -253,11 +253,13 @@ def flashinfer_ground_truth(
     q, k, is_neox = inputs["q"], inputs["k"], definition.constants["is_neox"]
     if "pos_ids" in inputs:
         theta = definition.constants["rope_theta"]
-        given = (q, k, inputs["pos_ids"], q.shape[-1], not is_neox)
+        arguments = (q, k, inputs["pos_ids"], q.shape[-1], not is_neox)
         if "rope_scale" not in definition.constants:
-            return flashinfer.apply_rope_pos_ids(*given, 1.0, theta)
+            return flashinfer.apply_rope_pos_ids(*arguments, 1.0, theta)
         scale = definition.constants["rope_scale"]
-        return flashinfer.apply_llama31_rope_pos_ids(*given, scale, theta, 1, 4, 8192)
+        return flashinfer.apply_llama31_rope_pos_ids(
+            *arguments, scale, theta, 1, 4, 8192
+        )
     if "q_weight" in inputs:
         one_plus = definition.constants["unit_offset"]
         norm = flashinfer.norm.gemma_rmsnorm if one_plus else flashinfer.norm.rmsnorm
@@ -285,9 +287,9 @@ def _rows_of_three(definition: Definition, rows: torch.Tensor) -> torch.Tensor:
     """Return one row a token of three: float32 [3, num_tokens, 2, rotary_dim / 2]."""
     height, width = definition.constants["height"], definition.constants["width"]
     if definition.constants["axes_interleaved"]:
-        own = rows[0].clone()
-        own[..., 1 : 3 * height : 3] = rows[1, ..., 1 : 3 * height : 3]
-        own[..., 2 : 3 * width : 3] = rows[2, ..., 2 : 3 * width : 3]
+        turns = rows[0].clone()
+        turns[..., 1 : 3 * height : 3] = rows[1, ..., 1 : 3 * height : 3]
+        turns[..., 2 : 3 * width : 3] = rows[2, ..., 2 : 3 * width : 3]
     else:
         first, second, third = rows
         parts = (
@@ -295,8 +297,8 @@ def _rows_of_three(definition: Definition, rows: torch.Tensor) -> torch.Tensor:
             second[..., -height - width : -width],
             third[..., -width:],
         )
-        own = torch.cat(parts, dim=-1)
-    return own.flatten(1)
+        turns = torch.cat(parts, dim=-1)
+    return turns.flatten(1)
 
 
 def sglang_backends(definition: Definition) -> tuple[Backend, ...]:
@@ -332,7 +334,7 @@ def _sglang_rope(definition: Definition, inputs: dict[str, Any]) -> Any:
 
     constants, size = definition.constants, definition.axes["head_size"]
     scaling, scale = scaling_of(constants), constants.get("rope_scale")
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "head_size": size,
         "rotary_dim": definition.axes.get("rotary_dim", size),
         # of YaRN the context before it, which is as long
@@ -344,21 +346,23 @@ def _sglang_rope(definition: Definition, inputs: dict[str, Any]) -> Any:
     kind: Any = base.RotaryEmbedding
     if "axes_interleaved" in constants:
         kind = mrope.MRotaryEmbedding
-        given["mrope_section"] = [constants[a] for a in ("temporal", "height", "width")]
-        given["mrope_interleaved"] = constants["axes_interleaved"]
+        options["mrope_section"] = [
+            constants[a] for a in ("temporal", "height", "width")
+        ]
+        options["mrope_interleaved"] = constants["axes_interleaved"]
     elif scaling == "llama31":
         kind = rope_variant.Llama3RotaryEmbedding
-        given |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
-        given |= {"scaling_factor": scale, "orig_max_position": 8192}
+        options |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+        options |= {"scaling_factor": scale, "orig_max_position": 8192}
     elif scaling == "yarn":
         kind = yarn.YaRNScalingRotaryEmbedding
-        given |= {"scaling_factor": scale, "truncate": False}
+        options |= {"scaling_factor": scale, "truncate": False}
     elif scaling == "deepseek":
         kind = rope_variant.DeepseekScalingRotaryEmbedding
-        given |= {"scaling_factor": scale, "mscale_all_dim": 1.0, "device": "cpu"}
-    rope = kind(**given)
-    own = rope.cos_sin_cache.to(inputs["q"].device)
-    rope.cos_sin_cache = inputs.get("cos_sin_cache", own)
+        options |= {"scaling_factor": scale, "mscale_all_dim": 1.0, "device": "cpu"}
+    rope = kind(**options)
+    cache = rope.cos_sin_cache.to(inputs["q"].device)
+    rope.cos_sin_cache = inputs.get("cos_sin_cache", cache)
     return rope
 
 

@@ -52,8 +52,8 @@ def _without_draft(inputs: Mapping[str, Any]) -> torch.Tensor:
     SGLang's kernel rejects such a token whatever the target says.
     """
     tokens = inputs["draft_token_ids"].long()[:, :, None]
-    own: torch.Tensor = inputs["draft_probs"].gather(2, tokens)
-    return (own <= 0).flatten(1).any(dim=1)
+    drafted: torch.Tensor = inputs["draft_probs"].gather(2, tokens)
+    return (drafted <= 0).flatten(1).any(dim=1)
 
 
 POLICIES = {"accepted_token_ids": ChainDistribution({"sglang": _without_draft})}

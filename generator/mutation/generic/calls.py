@@ -104,8 +104,8 @@ def orders(code: SourceCode) -> Iterator[Edit]:
     """Yield sort and topk in the opposite order."""
     for node in code.find(ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        given = {keyword.arg for keyword in node.keywords}
-        if name not in _SORTED or given & {"largest", "descending"}:
+        keywords = {keyword.arg for keyword in node.keywords}
+        if name not in _SORTED or keywords & {"largest", "descending"}:
             continue
         flag = ("largest", False) if name == "topk" else ("descending", True)
         keyword = ast.keyword(flag[0], ast.Constant(flag[1]))

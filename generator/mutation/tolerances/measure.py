@@ -266,9 +266,9 @@ def _reason(subject: Subject, name: str, source: str, cases: list[Measured]) -> 
     """Return the reason of the override that gives these cases their tolerance."""
     if subject.run_tolerance is not None:
         return ""
-    own = subject.definition.axes
+    fixed = subject.definition.axes
     first = cases[0].case
-    axes = next(({**own, **c.axes} for c in subject.cases() if c.name == first), None)
+    axes = next(({**fixed, **c.axes} for c in subject.cases() if c.name == first), None)
     chosen = (
         override.reason
         for override in of_definition(

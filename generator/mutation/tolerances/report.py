@@ -264,14 +264,14 @@ def _definitions(results: Sequence[Floors]) -> Iterator[Section]:
     count = plural(len(results), "definition")
     yield Section("Each definition", (), preface=f"{count}; columns as above.")
     for op_type in dict.fromkeys(result.op_type for result in results):
-        own = [result for result in results if result.op_type == op_type]
+        of_op = [result for result in results if result.op_type == op_type]
         rows = [
             Row((result.definition, *names, *_floors(bound), *_multiples(bound)))
-            for result in own
+            for result in of_op
             for bound in judged_tolerances([result])
             for names in [(bound.first.output, bound.first.source)]
         ]
         if rows:
-            title = f"{op_type}, {plural(len(own), 'definition')}"
+            title = f"{op_type}, {plural(len(of_op), 'definition')}"
             table = Table(rows, _OF_ONE, words=_OF_ONE[:3], keys=3)
             yield Section(title, [table], is_open=False)

@@ -98,8 +98,8 @@ class Widened(TorchFunctionMode):
             return self._reported_dtype(args[0])
         if _is_view_of_bits(func, args, named):
             # the bits of the reported float32, not of the float64
-            own = args[0]
-            args = (own.to(self._reported_dtype(own)), *args[1:])
+            first = args[0]
+            args = (first.to(self._reported_dtype(first)), *args[1:])
             return _map(_widen, func(*args, **named))
         dtypes = [v for v in (*args, *named.values()) if isinstance(v, torch.dtype)]
         wants_double = torch.float64 in dtypes or func is _Tensor.double
@@ -109,10 +109,10 @@ class Widened(TorchFunctionMode):
         args = tuple(_wider(value) for value in args)
         named = {name: _wider(value) for name, value in named.items()}
         result = _map(_widen, self._call(func, args, named))
-        given = list(_tensors((args, named)))
-        doubles = any(id(tensor) in self._double for tensor in given)
+        tensors = list(_tensors((args, named)))
+        doubles = any(id(tensor) in self._double for tensor in tensors)
         if wants_double or (doubles and not is_cast):
-            return _map(lambda value: self._marked(value, given), result)
+            return _map(lambda value: self._marked(value, tensors), result)
         if doubles:
             return _map(lambda value: self._unmarked(value), result)
         return result
@@ -178,11 +178,11 @@ class Widened(TorchFunctionMode):
         before = iter(wide)
 
         def rounded(value: torch.Tensor) -> torch.Tensor:
-            own = next(before)
-            if not is_narrow(value) or own.dtype != torch.float64:
+            wide = next(before)
+            if not is_narrow(value) or wide.dtype != torch.float64:
                 return value
-            once = own.to(value.dtype)
-            self.unrounded.begin(once).copy_(own)
+            once = wide.to(value.dtype)
+            self.unrounded.begin(once).copy_(wide)
             return once
 
         return _map(rounded, result)
@@ -210,12 +210,14 @@ class Widened(TorchFunctionMode):
         # keep the tensor alive, so that its id is not reused
         self._double[id(tensor)] = tensor
 
-    def _marked(self, value: torch.Tensor, given: list[torch.Tensor]) -> torch.Tensor:
+    def _marked(
+        self, value: torch.Tensor, operands: list[torch.Tensor]
+    ) -> torch.Tensor:
         """Return a result marked as float64 by the reference's own choice."""
         if value.dtype not in _REPORTED or id(value) in self._double:
             return value
-        if any(value is one for one in given):
-            if len(given) > 1:
+        if any(value is one for one in operands):
+            if len(operands) > 1:
                 # an in-place operation keeps the dtype of its target
                 return value
             value = value.detach()
@@ -235,13 +237,13 @@ def run_widened(
     reference raises.
     """
     mode = Widened()
-    given = {name: mode.given(value) for name, value in inputs.items()}
+    entered = {name: mode.given(value) for name, value in inputs.items()}
     with mode:
-        returned = load()(*given.values())
+        returned = load()(*entered.values())
     outputs = returned if isinstance(returned, (tuple, list)) else (returned,)
     return (
         tuple(mode.unrounded.final(value) for value in outputs),
-        {name: mode.unrounded.final(value) for name, value in given.items()},
+        {name: mode.unrounded.final(value) for name, value in entered.items()},
     )
 
 
@@ -259,8 +261,8 @@ def _is_view_of_bits(
 def _kind(func: Callable[..., Any], named: Mapping[str, Any]) -> str:
     """Return how a function treats 16-bit tensors, empty if it computes new values."""
     name = getattr(func, "__name__", "")
-    own = name.endswith("_") and not name.endswith("__")
-    unknown = "in place" if own or named.get("out") is not None else ""
+    in_place = name.endswith("_") and not name.endswith("__")
+    unknown = "in place" if in_place or named.get("out") is not None else ""
     return _KINDS.get(name, unknown)
 
 

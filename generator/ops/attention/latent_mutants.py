@@ -42,8 +42,10 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     }
     if axes["num_qo_heads"] == 1:
         changes = {name: c for name, c in changes.items() if "next head" not in name}
-    own = (on_inputs(definition, name, change) for name, change in changes.items())
-    return (*attention.mutants(definition), *own)
+    of_latents = (
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
+    return (*attention.mutants(definition), *of_latents)
 
 
 def stored_mutants(definition: Definition) -> tuple[DomainMutant, ...]:

@@ -183,9 +183,9 @@ def _interleaved(definition: Definition, kv_heads: int) -> DomainMutant:
     def call(run: Run, inputs: dict[str, Any]) -> Any:
         heads = inputs["q"].shape[1]
         order = torch.arange(heads).reshape(-1, kv_heads).T.flatten()
-        given = {**inputs, "q": inputs["q"][:, order].contiguous()}
+        reordered = {**inputs, "q": inputs["q"][:, order].contiguous()}
         back = order.argsort()
-        return tuple(part[:, back] for part in as_tuple(run(*given.values())))
+        return tuple(part[:, back] for part in as_tuple(run(*reordered.values())))
 
     return calling(definition, "query head h reads KV head h % kv for h // ratio", call)
 
@@ -203,8 +203,8 @@ def _with_mask(definition: Definition, name: str, visible: Visible) -> DomainMut
                 min(max(visible(i, queries, keys), 0), keys) for i in range(queries)
             ]
             if counts:
-                given = one_query_each(inputs, page_size, sequence, counts)
-                parts.append(as_tuple(run(*given.values())))
+                single = one_query_each(inputs, page_size, sequence, counts)
+                parts.append(as_tuple(run(*single.values())))
         return tuple(torch.cat(part) for part in zip(*parts, strict=True))
 
     return calling(definition, name, call)

@@ -102,9 +102,9 @@ def run_on(
 
     `changed` replaces inputs that no sequence owns, sm_scale and sinks, say.
     """
-    axes, given = subject.definition.axes, subject.inputs
+    axes, inputs = subject.definition.axes, subject.inputs
     common = {
-        name: given[name]
+        name: inputs[name]
         for name, spec in subject.definition.interface.input_specs.items()
         if spec.shape is None or spec.shape[0] in axes
     }

@@ -174,8 +174,8 @@ def _in_chunks(subject: RelatedCalls) -> Iterator[Claim]:
     second = iter(_by_sequence(run_on(subject.run, subject, later, "later"), later))
     parts = []
     early = _by_sequence(run_on(subject.run, subject, first, "first"), first)
-    for one, cut, own in zip(batch, cuts, early, strict=True):
-        parts += [own, next(second)] if one.q_len > cut else [own]
+    for one, cut, head in zip(batch, cuts, early, strict=True):
+        parts += [head, next(second)] if one.q_len > cut else [head]
     yield from alike(subject.whole, _joined(parts), ALIKE)
 
 

@@ -198,16 +198,16 @@ def one_query_each(
     """
     first, end = inputs["qo_indptr"][sequence : sequence + 2].tolist()
     queries = [name for name in ("q", "q_nope", "q_pe") if name in inputs]
-    given = {
+    single = {
         **inputs,
         **{name: inputs[name][first:end] for name in queries},
         "qo_indptr": torch.arange(len(counts) + 1, dtype=torch.int32),
     }
     if page_size is not None:
-        return given | with_keys(inputs, page_size, [sequence] * len(counts), counts)
+        return single | with_keys(inputs, page_size, [sequence] * len(counts), counts)
     start = int(inputs["kv_indptr"][sequence])
     rows = torch.cat([torch.arange(start, start + count) for count in counts])
-    given["kv_indptr"] = indptr(counts)
+    single["kv_indptr"] = indptr(counts)
     for name in ("k", "v"):
-        given[name] = inputs[name][rows]
-    return given
+        single[name] = inputs[name][rows]
+    return single

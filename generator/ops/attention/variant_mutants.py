@@ -168,7 +168,7 @@ def mask_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 
     def each(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
         return lambda inputs: {
-            "custom_mask": torch.cat([change(own).flatten() for own in rows(inputs)])
+            "custom_mask": torch.cat([change(mask).flatten() for mask in rows(inputs)])
         }
 
     def all_before(mask: torch.Tensor) -> torch.Tensor:
@@ -178,14 +178,14 @@ def mask_mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 
     def of_first(inputs: Inputs) -> dict[str, Any]:
         # every sequence reads from the start of the mask
-        parts = [inputs["custom_mask"][: own.numel()] for own in rows(inputs)]
+        parts = [inputs["custom_mask"][: mask.numel()] for mask in rows(inputs)]
         return {"custom_mask": torch.cat(parts)}
 
     changes: dict[str, Change] = {
-        "mask transposed": each(lambda own: own.T.contiguous()),
-        "mask inverted": each(lambda own: ~own),
+        "mask transposed": each(lambda mask: mask.T.contiguous()),
+        "mask inverted": each(lambda mask: ~mask),
         "mask ignored": each(torch.ones_like),
-        "mask of the queries in reverse": each(lambda own: own.flip(0)),
+        "mask of the queries in reverse": each(lambda mask: mask.flip(0)),
         "all keys before the tree seen": each(all_before),
         "mask of the first sequence": of_first,
         "mask one element late": lambda i: {"custom_mask": i["custom_mask"].roll(1)},
@@ -246,16 +246,17 @@ def _as(
     def call(run: Run, inputs: dict[str, Any]) -> Outputs:
         right = dict(zip(("output", "lse"), run(*inputs.values()), strict=True))
         changed, variant = wrong(inputs)
-        given = {**inputs, **changed}
+        altered = {**inputs, **changed}
         if is_paged(definition):
-            k, v = (switched(definition, given[n]) for n in ("k_cache", "v_cache"))
+            k, v = (switched(definition, altered[n]) for n in ("k_cache", "v_cache"))
             of_q, *scales = (
-                over_heads(given.get(f"{name}_scale", 1.0)) for name in ("q", "k", "v")
+                over_heads(altered.get(f"{name}_scale", 1.0))
+                for name in ("q", "k", "v")
             )
-            q = given["q"].double() * of_q
-            attended = oracle_paged(q, k, v, given, variant, tuple(scales))
+            q = altered["q"].double() * of_q
+            attended = oracle_paged(q, k, v, altered, variant, tuple(scales))
         else:
-            attended = oracle_ragged(given, variant)
+            attended = oracle_ragged(altered, variant)
         replaced = dict(zip(("output", "lse"), attended, strict=True))
         return tuple(
             replaced[part].to(value.dtype) if part in outputs.split() else value

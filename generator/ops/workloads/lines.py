@@ -59,12 +59,12 @@ def _without_twins(lines: Iterable[CapturedWorkload]) -> list[CapturedWorkload]:
 
 def _line(spec: Spec, captured: CapturedWorkload) -> WorkloadLine:
     structure = _structure(spec, captured)
-    own = spec.captured_from == spec.name and not isinstance(captured, Step)
-    sm_scale = captured.sm_scale if own else spec.sm_scale
+    is_captured = spec.captured_from == spec.name and not isinstance(captured, Step)
+    sm_scale = captured.sm_scale if is_captured else spec.sm_scale
     identity = captured.uuid
     # of a pass that was not causal the keys of the queries are added: not as captured
     axes = {name: structure.axes.get(name, n) for name, n in captured.axes.items()}
-    if not own or axes != dict(captured.axes):
+    if not is_captured or axes != dict(captured.axes):
         content: list[object] = [
             spec.name,
             sm_scale,

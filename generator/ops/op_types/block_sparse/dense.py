@@ -45,8 +45,8 @@ def visible(definition: Definition, inputs: Mapping[str, Any]) -> torch.Tensor:
         for row in range(len(starts) - 1):
             for place in range(starts[row], starts[row + 1]):
                 first = int(inputs["indices"][place]) * columns
-                own = slice(row * rows, (row + 1) * rows)
-                seen[own, first : first + columns] = inputs["mask"][place]
+                queries = slice(row * rows, (row + 1) * rows)
+                seen[queries, first : first + columns] = inputs["mask"][place]
     return seen[None]
 
 

@@ -114,16 +114,16 @@ def _without(place: int) -> Seen:
             if starts[row + 1] - starts[row] > 1:
                 at = starts[row] if place == 0 else starts[row + 1] - 1
                 first = int(inputs["indices"][at]) * columns
-                own = slice(row * rows, (row + 1) * rows)
-                mask[:, own, first : first + columns] = False
+                queries = slice(row * rows, (row + 1) * rows)
+                mask[:, queries, first : first + columns] = False
         return mask
 
     return seen
 
 
 def _without_mask(definition: Definition, inputs: Inputs) -> torch.Tensor:
-    given = {name: value for name, value in inputs.items() if name != "mask"}
-    return visible(definition, given)
+    unmasked = {name: value for name, value in inputs.items() if name != "mask"}
+    return visible(definition, unmasked)
 
 
 def _first_mask(definition: Definition, inputs: Inputs) -> torch.Tensor:
@@ -143,13 +143,13 @@ def _strict(definition: Definition, inputs: Inputs) -> torch.Tensor:
 
 def _even_sizes(definition: Definition, inputs: Inputs) -> torch.Tensor:
     """Cut queries and keys into blocks of one size, the rest into the last."""
-    given: dict[str, Any] = dict(inputs)
+    resized: dict[str, Any] = dict(inputs)
     for name, of in (("block_row_sz", "q"), ("block_col_sz", "k")):
         parts, total = inputs[name].shape[1], inputs[of].shape[1]
         even = torch.full_like(inputs[name], total // parts)
         even[:, -1] += total % parts
-        given[name] = even
-    return visible(definition, given)
+        resized[name] = even
+    return visible(definition, resized)
 
 
 def _first_head(definition: Definition, inputs: Inputs) -> torch.Tensor:
@@ -169,8 +169,8 @@ def _interleaved(definition: Definition) -> DomainMutant:
     axis = 0 if is_variable(definition) else 2
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
-        given = {**inputs, "q": inputs["q"].index_select(axis, order)}
-        attended = dense_attention(definition, given, visible(definition, inputs))
+        reordered = {**inputs, "q": inputs["q"].index_select(axis, order)}
+        attended = dense_attention(definition, reordered, visible(definition, inputs))
         return tuple(
             wrong.index_select(axis, back).to(right.dtype)
             for wrong, right in zip(attended, outputs, strict=True)

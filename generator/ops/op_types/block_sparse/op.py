@@ -139,7 +139,7 @@ def flashinfer_ground_truth(
     sizes = [
         definition.axes[axis] for axis in ("num_qo_heads", "num_kv_heads", "head_dim")
     ]
-    given = {
+    options = {
         "sm_scale": inputs["sm_scale"],
         "q_data_type": q.dtype,
         "kv_data_type": k.dtype,
@@ -149,7 +149,7 @@ def flashinfer_ground_truth(
             workspace(q.device), backend
         )
         blocks = [inputs[n] for n in ("block_mask", "block_row_sz", "block_col_sz")]
-        variable.plan(*blocks, *sizes, **given)
+        variable.plan(*blocks, *sizes, **options)
         return variable.run(q, k, v, return_lse=True)
     wrapper = sparse.BlockSparseAttentionWrapper(workspace(q.device), backend)
     wrapper.plan(
@@ -162,7 +162,7 @@ def flashinfer_ground_truth(
         *sizes,
         mask=inputs.get("mask"),
         o_data_type=q.dtype,
-        **given,
+        **options,
     )
     flat = (value.flatten(0, 1) for value in (q, k, v))
     output, lse = wrapper.run(*flat, return_lse=True)

@@ -73,7 +73,7 @@ def _all_blocks(subject: RelatedCalls) -> Iterator[Claim]:
     """
     inputs = subject.inputs
     rows, columns = len(inputs["q"]), len(inputs["k"])
-    given = {
+    all_blocks = {
         **inputs,
         "indptr": torch.arange(rows + 1, dtype=torch.int32) * columns,
         "indices": torch.arange(columns, dtype=torch.int32).repeat(rows),
@@ -83,13 +83,13 @@ def _all_blocks(subject: RelatedCalls) -> Iterator[Claim]:
         queries = rows * inputs["q"].shape[1]
         seen = torch.arange(keys) <= torch.arange(keys - queries, keys)[:, None]
         blocks = seen.view(rows, -1, columns, inputs["k"].shape[1]).transpose(1, 2)
-        given["mask"] = blocks.flatten(0, 1).contiguous()
+        all_blocks["mask"] = blocks.flatten(0, 1).contiguous()
     q, k, v = (inputs[name].flatten(0, 1) for name in ("q", "k", "v"))
     variant = Variant(causal="mask" in inputs)
     output, lse = oracle_attention(q, k, v, inputs["sm_scale"], variant)
     shape = inputs["q"].shape
     expected = {"output": output.view(shape), "lse": lse.view(shape[:3])}
-    yield from alike(expected, subject.run(given), MERGED)
+    yield from alike(expected, subject.run(all_blocks), MERGED)
 
 
 def _reordered(subject: RelatedCalls) -> Iterator[Claim]:
@@ -99,8 +99,8 @@ def _reordered(subject: RelatedCalls) -> Iterator[Claim]:
         [torch.arange(part.stop - 1, part.start - 1, -1) for part in _rows(inputs)]
     )
     names = [name for name in ("indices", "mask") if name in inputs]
-    given: Inputs = {name: inputs[name][order] for name in names}
-    yield from alike(subject.whole, subject.run({**inputs, **given}), ALIKE)
+    reordered: Inputs = {name: inputs[name][order] for name in names}
+    yield from alike(subject.whole, subject.run({**inputs, **reordered}), ALIKE)
 
 
 def _renamed(subject: RelatedCalls) -> Iterator[Claim]:
@@ -108,9 +108,9 @@ def _renamed(subject: RelatedCalls) -> Iterator[Claim]:
     inputs = subject.inputs
     stream = Stream(subject.trial.case.name, "columns")
     order = stream.permutation(len(inputs["k"]))
-    given = {name: inputs[name][order] for name in ("k", "v")}
-    given["indices"] = order.argsort()[inputs["indices"].long()].to(torch.int32)
-    yield from alike(subject.whole, subject.run({**inputs, **given}), ALIKE)
+    reordered = {name: inputs[name][order] for name in ("k", "v")}
+    reordered["indices"] = order.argsort()[inputs["indices"].long()].to(torch.int32)
+    yield from alike(subject.whole, subject.run({**inputs, **reordered}), ALIKE)
 
 
 def _rows_alone(subject: RelatedCalls) -> Iterator[Claim]:
@@ -118,11 +118,11 @@ def _rows_alone(subject: RelatedCalls) -> Iterator[Claim]:
     inputs = subject.inputs
     for row, part in enumerate(_rows(inputs)):
         names = [name for name in ("indices", "mask") if name in inputs]
-        given: Inputs = {name: inputs[name][part] for name in names}
-        given["q"] = inputs["q"][row : row + 1]
-        given["indptr"] = torch.tensor([0, part.stop - part.start], dtype=torch.int32)
+        one_row: Inputs = {name: inputs[name][part] for name in names}
+        one_row["q"] = inputs["q"][row : row + 1]
+        one_row["indptr"] = torch.tensor([0, part.stop - part.start], dtype=torch.int32)
         expected = {n: v[row : row + 1] for n, v in subject.whole.items()}
-        yield from alike(expected, subject.run({**inputs, **given}), ALIKE)
+        yield from alike(expected, subject.run({**inputs, **one_row}), ALIKE)
 
 
 def _all_variable(subject: RelatedCalls) -> Iterator[Claim]:
@@ -140,6 +140,6 @@ def _all_variable(subject: RelatedCalls) -> Iterator[Claim]:
 def _columns_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Reverse the keys of each head, with their blocks."""
     inputs = subject.inputs
-    given = {name: inputs[name].flip(1) for name in ("k", "v", "block_col_sz")}
-    given["block_mask"] = inputs["block_mask"].flip(2)
-    yield from alike(subject.whole, subject.run({**inputs, **given}), ALIKE)
+    flipped = {name: inputs[name].flip(1) for name in ("k", "v", "block_col_sz")}
+    flipped["block_mask"] = inputs["block_mask"].flip(2)
+    yield from alike(subject.whole, subject.run({**inputs, **flipped}), ALIKE)

@@ -45,8 +45,8 @@ def causal_blocks(
     positions = range(max(end - _MASKED, 0), end)
     chosen = []
     for position in positions:
-        own = position // length
-        picked = [*distinct(min(own, _CHOSEN - 1), own, rng), own]
+        block = position // length
+        picked = [*distinct(min(block, _CHOSEN - 1), block, rng), block]
         rng.shuffle(picked)
         chosen.append(picked)
     mask = [

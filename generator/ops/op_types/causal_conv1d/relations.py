@@ -64,14 +64,14 @@ def _split(subject: RelatedCalls) -> Iterator[Claim]:
         lengths = (last - first).cumsum(0)
         names = [name for name in ("b_gate", "c_gate", "x") if name in inputs]
         by_row: dict[str, Any] = {name: inputs[name][rows] for name in names}
-        given = {
+        piece = {
             **inputs,
             **by_row,
             "conv_states": state,
             "cu_seqlens": torch.nn.functional.pad(lengths, (1, 0)).to(torch.int32),
             "has_initial_state": goes_on,
         }
-        answer = subject.run(given)
+        answer = subject.run(piece)
         output[rows], state = answer["output"], answer["new_conv_states"]
         goes_on = torch.ones_like(goes_on)
     yield from alike(
@@ -85,11 +85,11 @@ def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     order = torch.arange(len(inputs["conv_states"])).roll(2)
     slots = inputs["cache_indices"]
     moved = order.argsort()[slots.long()].to(slots.dtype)
-    given = {
+    permuted = {
         **inputs,
         "conv_states": inputs["conv_states"][order],
         "cache_indices": torch.where(slots < 0, slots, moved),
     }
     expected = {**subject.whole}
     expected["new_conv_states"] = expected["new_conv_states"][order]
-    yield from alike(expected, subject.run(given), _ALIKE)
+    yield from alike(expected, subject.run(permuted), _ALIKE)

@@ -37,8 +37,11 @@ def chunked_attention(
             end = min(start + chunk, kv_len)
             rows = slice(max(origin + start, queries[b]), origin + end)
             if rows.start < rows.stop:
-                own = slice(keys[b] + start, keys[b] + end)
+                columns = slice(keys[b] + start, keys[b] + end)
                 output[rows], lse[rows] = oracle_attention(
-                    q[rows], inputs["k"][own], inputs["v"][own], inputs["sm_scale"]
+                    q[rows],
+                    inputs["k"][columns],
+                    inputs["v"][columns],
+                    inputs["sm_scale"],
                 )
     return output, lse

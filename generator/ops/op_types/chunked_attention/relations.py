@@ -53,8 +53,8 @@ def _cut(subject: RelatedCalls) -> Iterator[Claim]:
         early = one.q_len - late
         pieces.append(one.part(slice(early), slice(chunk)))
         pieces.append(one.part(slice(early, None), slice(chunk, None)))
-    given = [piece for piece in pieces if piece.q_len]
-    yield from alike(subject.whole, run_on(subject.run, subject, given, "cut"), ALIKE)
+    queried = [piece for piece in pieces if piece.q_len]
+    yield from alike(subject.whole, run_on(subject.run, subject, queried, "cut"), ALIKE)
 
 
 def _not_seen(subject: RelatedCalls) -> Iterator[Claim]:

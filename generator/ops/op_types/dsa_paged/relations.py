@@ -85,8 +85,8 @@ def _lists_in_two(subject: RelatedCalls) -> Iterator[Claim]:
         # move the padding of the second part to its end
         order = (some["sparse_indices"] == PADDING).int().argsort(dim=1, stable=True)
         some["sparse_indices"] = some["sparse_indices"].gather(1, order)
-        given = taken(interface, some, "num_tokens", lambda n: rows.nonzero()[:, 0])
-        parts.append(subject.run(given))
+        part = taken(interface, some, "num_tokens", lambda n: rows.nonzero()[:, 0])
+        parts.append(subject.run(part))
     expected = {name: value[rows] for name, value in subject.whole.items()}
     yield from alike(expected, merged(*parts), MERGED)
 
@@ -138,23 +138,23 @@ def indexer_relations(definition: Definition, policy: Policy) -> list[Relation]:
         return Claim("topk_indices", actual, expected, _CHOSEN, judge)
 
     def rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
-        given = taken(
+        flipped = taken(
             definition.interface,
             subject.inputs,
             "batch_size",
             lambda n: torch.arange(n).flip(0),
         )
-        yield same_choice(subject, subject.run(given)["topk_indices"].flip(0))
+        yield same_choice(subject, subject.run(flipped)["topk_indices"].flip(0))
 
     def pages_permuted(subject: RelatedCalls) -> Iterator[Claim]:
         inputs = subject.inputs
         order = Stream("pages").permutation(len(inputs["k_index_cache_fp8"]))
-        given = {
+        permuted = {
             **inputs,
             "k_index_cache_fp8": inputs["k_index_cache_fp8"][order],
             "block_table": order.argsort()[inputs["block_table"].long()].int(),
         }
-        ids = subject.run(given)["topk_indices"].long()
+        ids = subject.run(permuted)["topk_indices"].long()
         back = order[ids.clamp_min(0) // page] * page + ids % page
         ids = torch.where(ids < 0, ids, back).int()
         yield same_choice(subject, ids)

@@ -107,10 +107,10 @@ def chosen_structure(
     indices: list[int] = []
     first = 0
     for length, count in zip(lens, counts, strict=True):
-        own = pages[first : first + count]
+        table = pages[first : first + count]
         first += count
         chosen = distinct(min(length, topk), length, rng)
-        indices += [own[t // page_size] * page_size + t % page_size for t in chosen]
+        indices += [table[t // page_size] * page_size + t % page_size for t in chosen]
         indices += [PADDING] * (topk - len(chosen))
     axes = {"num_tokens": num_tokens, "num_pages": num_pages}
     return Structure(axes, {"sparse_indices": indices})

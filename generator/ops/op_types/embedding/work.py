@@ -17,6 +17,6 @@ def work(
     """Return the bytes of the ids and of the rows within the vocabulary's part."""
     ids, weight = inputs["input_ids"], inputs["weight"]
     start = int(inputs.get("vocab_start") or 0)
-    own = ids[(ids >= start) & (ids < start + len(weight))]
-    rows = len(torch.unique(own)) * weight.shape[1] * weight.dtype.itemsize
+    local = ids[(ids >= start) & (ids < start + len(weight))]
+    rows = len(torch.unique(local)) * weight.shape[1] * weight.dtype.itemsize
     return Work(size_of(ids) + rows, written(definition, axes, inputs))

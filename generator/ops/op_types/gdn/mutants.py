@@ -80,21 +80,23 @@ def _late_decay(run: Run, inputs: dict[str, Any]) -> Any:
 
     This is the correct recurrence with gates one token late, times the token's gate.
     """
-    own = log_decay(*(inputs[name].float() for name in ("A_log", "a", "dt_bias"))).exp()
+    decay = log_decay(
+        *(inputs[name].float() for name in ("A_log", "a", "dt_bias"))
+    ).exp()
     late = inputs["a"].clone()
     for part in sequences(inputs):
         tokens = inputs["a"][part]
         late[part] = torch.cat([torch.full_like(tokens[:1], _LOW), tokens[:-1]])
     output, state = as_tuple(run(*{**inputs, "a": late}.values()))
-    output = (output.float() * own[..., None]).to(output.dtype)
+    output = (output.float() * decay[..., None]).to(output.dtype)
     buffer = inputs.get(_BUFFER)
     if buffer is not None:
-        buffer[: len(own)] *= own[..., None, None]
+        buffer[: len(decay)] *= decay[..., None, None]
     if "initial_state" not in inputs:
         state = state.clone()
         for row, part in enumerate(sequences(inputs)):
-            if len(own[part]):
-                state[row] *= own[part][-1][:, None, None]
+            if len(decay[part]):
+                state[row] *= decay[part][-1][:, None, None]
     return output, state
 
 
@@ -238,15 +240,15 @@ def _interleaved(definition: Definition, key_heads: int) -> DomainMutant:
         return shape.index("num_v_heads") if "num_v_heads" in shape else -1
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
-        given = {
+        reordered = {
             name: taken(value, place(name), order)
             if isinstance(value, torch.Tensor) and place(name) >= 0
             else value
             for name, value in inputs.items()
         }
-        returned = as_tuple(run(*given.values()))
+        returned = as_tuple(run(*reordered.values()))
         if inputs.get(_BUFFER) is not None:
-            inputs[_BUFFER].copy_(taken(given[_BUFFER], place(_BUFFER), back))
+            inputs[_BUFFER].copy_(taken(reordered[_BUFFER], place(_BUFFER), back))
         names = definition.interface.outputs
         return tuple(
             taken(value, place(name), back)
@@ -278,8 +280,8 @@ def _of_prefill(definition: Definition) -> list[DomainMutant]:
             first = state[:1] if row == 0 and state is not None else None
             before = parts[-1][1] if parts else first
             lengths = torch.tensor([0, high - low], dtype=ends.dtype)
-            given = {**inputs, **tokens, "state": before, "cu_seqlens": lengths}
-            parts.append(as_tuple(run(*given.values())))
+            piece = {**inputs, **tokens, "state": before, "cu_seqlens": lengths}
+            parts.append(as_tuple(run(*piece.values())))
         return tuple(torch.cat(part) for part in zip(*parts, strict=True))
 
     return [

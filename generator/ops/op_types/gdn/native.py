@@ -80,13 +80,13 @@ def loop(
         forward_batch=SimpleNamespace(req_pool_indices=slots),
         runner=SimpleNamespace(device=v.device, req_to_token_pool=pool),
     )
-    given = gdn_attention._pure_torch_gdn_reference(fixture, states)
+    answer = gdn_attention._pure_torch_gdn_reference(fixture, states)
     roots = (q.square().sum(-1) + _EPS).sqrt().repeat_interleave(ratio, dim=1)
     if l2norm:
         roots = torch.ones_like(roots)
     factor = scale * size**0.5 * roots[..., None]
-    output = (given.output[0] * factor).to(torch.bfloat16).reshape(shape)
-    return output, given.final_states
+    output = (answer.output[0] * factor).to(torch.bfloat16).reshape(shape)
+    return output, answer.final_states
 
 
 def native_outputs(

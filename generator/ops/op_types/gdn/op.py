@@ -321,13 +321,13 @@ def sglang_ground_truth(
         )
         return _with_buffer(inputs, output, inputs["initial_state"] if mtp else states)
     log_g, beta = gates(inputs)
-    given = [tensor[None] for tensor in (q, k, v, log_g, beta)]
+    batched = [tensor[None] for tensor in (q, k, v, log_g, beta)]
     if backend == "triton-chunked":
         from sglang.kernels.ops.attention.fla.chunk import chunk_gated_delta_rule
 
         ends, has_tokens = occupied(inputs["cu_seqlens"])
         output, *_ = chunk_gated_delta_rule(
-            *given,
+            *batched,
             scale=scale,
             initial_state=states,
             initial_state_indices=rows[has_tokens],
@@ -340,7 +340,7 @@ def sglang_ground_truth(
     )
 
     output, states = fused_recurrent_gated_delta_rule(
-        *given,
+        *batched,
         scale=scale,
         initial_state=states,
         output_final_state=True,

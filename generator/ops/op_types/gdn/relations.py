@@ -154,14 +154,14 @@ def _places(inputs: Inputs) -> list[torch.Tensor]:
 def _prompts_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     inputs, whole = subject.inputs, subject.whole
     tokens = torch.cat(_places(inputs)[::-1])
-    given = _with_tokens(
+    flipped = _with_tokens(
         inputs, tokens, _lengths(inputs)[::-1], inputs["state"].flip(0)
     )
     expected = {
         "output": whole["output"][tokens],
         "new_state": whole["new_state"].flip(0),
     }
-    yield from alike(expected, subject.run(given), ALIKE)
+    yield from alike(expected, subject.run(flipped), ALIKE)
 
 
 def _in_chunks(subject: RelatedCalls) -> Iterator[Claim]:
@@ -169,15 +169,15 @@ def _in_chunks(subject: RelatedCalls) -> Iterator[Claim]:
     inputs = subject.inputs
     places = _places(inputs)
     # the first part of a sequence of one token is empty
-    cuts = [len(own) // 3 for own in places]
+    cuts = [len(place) // 3 for place in places]
     state, outputs = inputs["state"], []
     for part in (
-        [own[:cut] for own, cut in zip(places, cuts, strict=True)],
-        [own[cut:] for own, cut in zip(places, cuts, strict=True)],
+        [place[:cut] for place, cut in zip(places, cuts, strict=True)],
+        [place[cut:] for place, cut in zip(places, cuts, strict=True)],
     ):
         tokens = torch.cat(part)
-        given = _with_tokens(inputs, tokens, [len(own) for own in part], state)
-        answer = subject.run(given)
+        piece = _with_tokens(inputs, tokens, [len(place) for place in part], state)
+        answer = subject.run(piece)
         outputs.append((tokens, answer["output"]))
         state = answer["new_state"]
     output = torch.empty_like(subject.whole["output"])
@@ -192,11 +192,11 @@ def _by_one_token(subject: RelatedCalls) -> Iterator[Claim]:
     places = _places(inputs)
     state = inputs["state"]
     output = torch.empty_like(subject.whole["output"])
-    for step in range(max(len(own) for own in places)):
-        part = [own[step : step + 1] for own in places]
+    for step in range(max(len(place) for place in places)):
+        part = [place[step : step + 1] for place in places]
         tokens = torch.cat(part)
-        given = _with_tokens(inputs, tokens, [len(own) for own in part], state)
-        answer = subject.run(given)
+        piece = _with_tokens(inputs, tokens, [len(place) for place in part], state)
+        answer = subject.run(piece)
         output[tokens], state = answer["output"], answer["new_state"]
     yield from alike(subject.whole, {"output": output, "new_state": state}, ALIKE)
 
@@ -218,11 +218,11 @@ def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     places = _places(inputs)
     states = inputs["state"].clone()
     output = torch.empty_like(subject.whole["output"])
-    for step in range(max(len(own) for own in places)):
-        rows = torch.tensor([i for i, own in enumerate(places) if len(own) > step])
+    for step in range(max(len(place) for place in places)):
+        rows = torch.tensor([i for i, place in enumerate(places) if len(place) > step])
         tokens = torch.stack([places[i][step] for i in rows.tolist()])
-        given = {name: inputs[name][tokens][:, None] for name in _PER_TOKEN}
-        output[tokens], states[rows] = _decoded(subject, given, states[rows])
+        one_token = {name: inputs[name][tokens][:, None] for name in _PER_TOKEN}
+        output[tokens], states[rows] = _decoded(subject, one_token, states[rows])
     yield from alike(subject.whole, {"output": output, "new_state": states}, ALIKE)
 
 
@@ -233,14 +233,14 @@ def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     # slot s moves to the index of s in `order`
     order = torch.arange(pool).roll(2)
     slots = order.argsort()[inputs["initial_state_indices"].long()]
-    given = {
+    permuted = {
         **inputs,
         "initial_state": inputs["initial_state"][order],
         "initial_state_indices": slots.to(inputs["initial_state_indices"].dtype),
     }
     expected = {**subject.whole}
     expected["final_state"] = expected["final_state"][order]
-    yield from alike(expected, subject.run(given), ALIKE)
+    yield from alike(expected, subject.run(permuted), ALIKE)
 
 
 def _drafts_in_two(subject: RelatedCalls) -> Iterator[Claim]:
@@ -266,8 +266,8 @@ def _drafts_are_decode(subject: RelatedCalls) -> Iterator[Claim]:
     state = inputs["initial_state"][inputs["initial_state_indices"].long()]
     outputs, states = [], []
     for step in range(inputs["q"].shape[1]):
-        given = {name: inputs[name][:, step : step + 1] for name in _PER_TOKEN}
-        output, state = _decoded(subject, given, state)
+        one_token = {name: inputs[name][:, step : step + 1] for name in _PER_TOKEN}
+        output, state = _decoded(subject, one_token, state)
         outputs.append(output)
         states.append(state)
     actual = {"output": torch.stack(outputs, 1), BUFFER: torch.stack(states, 1)}

@@ -53,9 +53,9 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
 Wrong = Callable[[Inputs], tuple[torch.Tensor, torch.Tensor]]
 
 
-def _attended(inputs: Inputs, q: torch.Tensor, keys: int, **given: Any) -> Any:
+def _attended(inputs: Inputs, q: torch.Tensor, keys: int, **options: Any) -> Any:
     k, v = inputs["k"][:keys], inputs["v"][:keys]
-    return oracle_attention(q, k, v, inputs["sm_scale"], **given)
+    return oracle_attention(q, k, v, inputs["sm_scale"], **options)
 
 
 def _interleaved(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:

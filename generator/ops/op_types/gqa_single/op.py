@@ -113,7 +113,7 @@ def flashinfer_ground_truth(
     import flashinfer
 
     q, k, v = (inputs[name] for name in ("q", "k", "v"))
-    given = {"sm_scale": inputs["sm_scale"], "return_lse": True}
+    options = {"sm_scale": inputs["sm_scale"], "return_lse": True}
     if backend != _CUDA_CORES.name:
         skip_unmasked(definition, inputs, backend)
     if _has_rows(definition):
@@ -121,10 +121,10 @@ def flashinfer_ground_truth(
         if causal and backend == "fa2":
             skip_more_queries("fa2", len(q), len(k))
         return flashinfer.single_prefill_with_kv_cache(
-            q, k, v, causal=causal, backend=backend, **given
+            q, k, v, causal=causal, backend=backend, **options
         )
     return flashinfer.single_decode_with_kv_cache(
-        q, k, v, use_tensor_cores=backend != _CUDA_CORES.name, **given
+        q, k, v, use_tensor_cores=backend != _CUDA_CORES.name, **options
     )
 
 

@@ -63,10 +63,10 @@ def kda_relations(definition: Definition) -> list[Relation]:
 
 def _decode_of(definition: Definition) -> Callable[[Definition], bool]:
     """Return a filter for the decode definition with the same heads."""
-    own = {name: definition.axes[name] for name in ("num_heads", "head_dim")}
+    sizes = {name: definition.axes[name] for name in ("num_heads", "head_dim")}
     return lambda other: (
         "cu_seqlens" not in other.interface.inputs
-        and all(other.axes.get(name) == size for name, size in own.items())
+        and all(other.axes.get(name) == size for name, size in sizes.items())
     )
 
 
@@ -113,8 +113,8 @@ def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the sequences in another order."""
     tokens = torch.cat(_places(subject)[::-1])
     lengths = subject.inputs["cu_seqlens"].diff().flip(0)
-    given = _of_tokens(subject, tokens, lengths)
-    answer = subject.run({**given, "state": subject.inputs["state"].flip(0)})
+    flipped = _of_tokens(subject, tokens, lengths)
+    answer = subject.run({**flipped, "state": subject.inputs["state"].flip(0)})
     expected = {
         "output": subject.whole["output"][tokens],
         "new_state": subject.whole["new_state"].flip(0),
@@ -126,12 +126,15 @@ def _split(subject: RelatedCalls) -> Iterator[Claim]:
     """Give a third of each sequence, then the others from the states behind it."""
     state = subject.inputs["state"]
     output = torch.empty_like(subject.inputs["v"])
-    cuts = [(own[: len(own) // 3], own[len(own) // 3 :]) for own in _places(subject)]
+    cuts = [
+        (place[: len(place) // 3], place[len(place) // 3 :])
+        for place in _places(subject)
+    ]
     for parts in zip(*cuts, strict=True):
         tokens = torch.cat(parts)
         lengths = torch.tensor([len(part) for part in parts])
-        given = _of_tokens(subject, tokens, lengths)
-        answer = subject.run({**given, "state": state})
+        piece = _of_tokens(subject, tokens, lengths)
+        answer = subject.run({**piece, "state": state})
         output[tokens], state = answer["output"], answer["new_state"]
     yield from alike(subject.whole, {"output": output, "new_state": state}, _ALIKE)
 
@@ -141,8 +144,8 @@ def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     decode, inputs = subject.other(), subject.inputs
     places, states = _places(subject), inputs["state"].clone()
     output = torch.empty_like(inputs["v"])
-    for step in range(max(len(own) for own in places)):
-        rows = torch.tensor([i for i, own in enumerate(places) if len(own) > step])
+    for step in range(max(len(place) for place in places)):
+        rows = torch.tensor([i for i, place in enumerate(places) if len(place) > step])
         tokens = torch.stack([places[i][step] for i in rows.tolist()])
         chosen = _of_tokens(subject, tokens, torch.ones_like(tokens))
         values = {**chosen, "state": states[rows]}

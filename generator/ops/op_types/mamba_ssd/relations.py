@@ -69,8 +69,8 @@ def _split(subject: RelatedCalls) -> Iterator[Claim]:
     for first, last in ((starts, cuts), (cuts, ends)):
         rows = torch.cat([torch.arange(a, b) for a, b in zip(first, last, strict=True)])
         chosen = _of_rows(subject, rows)
-        given = {**chosen, "state": state, "cu_seqlens": _ends(last - first)}
-        answer = subject.run(given)
+        piece = {**chosen, "state": state, "cu_seqlens": _ends(last - first)}
+        answer = subject.run(piece)
         output[rows], state = answer["output"], answer["new_state"]
     yield from alike(subject.whole, {"output": output, "new_state": state}, _ALIKE)
 

@@ -52,8 +52,8 @@ def _in_two(subject: RelatedCalls) -> Iterator[Claim]:
     inputs, interface = subject.inputs, subject.definition.interface
     parts = []
     for order in (lambda n: torch.arange(3), lambda n: torch.arange(3, n)):
-        given = taken(interface, inputs, "batch_size", order)
-        answer = subject.run(given)
+        permuted = taken(interface, inputs, "batch_size", order)
+        answer = subject.run(permuted)
         inputs = {**inputs, "state": answer["new_state"]}
         parts.append(answer["output"])
     actual = {"output": torch.cat(parts), "new_state": inputs["state"]}
@@ -66,11 +66,11 @@ def _slots_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     order = torch.arange(len(inputs["state"])).roll(2)
     slots = inputs["state_batch_indices"]
     moved = order.argsort()[slots.long()].to(slots.dtype)
-    given = {
+    permuted = {
         **inputs,
         "state": inputs["state"][order],
         "state_batch_indices": torch.where(slots < 0, slots, moved),
     }
     expected = {**subject.whole}
     expected["new_state"] = expected["new_state"][order]
-    yield from alike(expected, subject.run(given), ALIKE)
+    yield from alike(expected, subject.run(permuted), ALIKE)

@@ -76,12 +76,12 @@ def _even(subject: RelatedCalls) -> Iterator[Claim]:
 def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     """Give the streams in the opposite order, with their shares: of rows and columns."""
     inputs = subject.inputs
-    given = {
+    flipped = {
         "residual": inputs["residual"].flip(1),
         "post_layer_mix": inputs["post_layer_mix"].flip(1),
         "comb_res_mix": inputs["comb_res_mix"].flip(1, 2),
     }
-    out = subject.run({**inputs, **given})["out"]
+    out = subject.run({**inputs, **flipped})["out"]
     yield Claim("out", out, subject.whole["out"].flip(1), _ROUNDED)
 
 
@@ -90,5 +90,5 @@ def _kept(subject: RelatedCalls) -> Iterator[Claim]:
     inputs = subject.inputs
     one = torch.eye(inputs["residual"].shape[1]).expand_as(inputs["comb_res_mix"])
     none = torch.zeros_like(inputs["post_layer_mix"])
-    given = {**inputs, "post_layer_mix": none, "comb_res_mix": one.contiguous()}
-    yield Claim("out", subject.run(given)["out"], inputs["residual"], _KEPT)
+    apart = {**inputs, "post_layer_mix": none, "comb_res_mix": one.contiguous()}
+    yield Claim("out", subject.run(apart)["out"], inputs["residual"], _KEPT)

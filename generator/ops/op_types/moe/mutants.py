@@ -37,10 +37,12 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         **_of_blocks(definition),
         **_of_tensor_scales(definition),
     }
-    own = (on_inputs(definition, name, change) for name, change in changes.items())
+    of_inputs = (
+        on_inputs(definition, name, change) for name, change in changes.items()
+    )
     # only scales and logits: bfloat16 holds fp4 weights
     rounded = rounded_inputs(definition, lossless=("gemm1_weights", "gemm2_weights"))
-    return (*own, *rounded, *moe_router.mutants(definition))
+    return (*of_inputs, *rounded, *moe_router.mutants(definition))
 
 
 def _of_experts(definition: Definition) -> dict[str, Change]:

@@ -92,8 +92,10 @@ class ChosenExperts(Tiled):
             return False
         pairs = ((self[place], other[place]) for place in self.experts)
         return all(
-            torch.equal(own.to(given.device).view(torch.uint8), given.view(torch.uint8))
-            for own, given in pairs
+            torch.equal(
+                part.to(tensor.device).view(torch.uint8), tensor.view(torch.uint8)
+            )
+            for part, tensor in pairs
         )
 
     def moved(self, places: Callable[[int], int | None]) -> ChosenExperts:
@@ -238,9 +240,9 @@ def _offset_halves(subject: RelatedCalls) -> Iterator[Claim]:
         def place(expert: int, shift: int = shift) -> int | None:
             return expert + shift if 0 <= expert + shift < count else None
 
-        given = {**inputs, **{n: inputs[n].moved(place) for n in _WEIGHTS}}
+        moved = {**inputs, **{n: inputs[n].moved(place) for n in _WEIGHTS}}
         for name in _local_tensors(definition, inputs):
-            given[name] = inputs[name].roll(shift, dims=0)
-        given["local_expert_offset"] = inputs["local_expert_offset"] - shift
-        total += subject.run(given)["output"]
+            moved[name] = inputs[name].roll(shift, dims=0)
+        moved["local_expert_offset"] = inputs["local_expert_offset"] - shift
+        total += subject.run(moved)["output"]
     yield from alike(subject.whole, {"output": total}, _ADDED)

@@ -93,10 +93,10 @@ def _of_next(definition: Definition, inputs: Inputs) -> dict[str, Any]:
     The best expert gets the weight of the previous token's best, and so on.
     """
     rows = [list(choice) for choice in moe_routing.choices(definition, inputs)]
-    given = inputs["routing_logits"]
-    logits = torch.full_like(given, _NEVER)
+    before = inputs["routing_logits"]
+    logits = torch.full_like(before, _NEVER)
     for row, chosen in enumerate(rows):
-        logits[row, chosen] = given[row - 1, rows[row - 1]]
+        logits[row, chosen] = before[row - 1, rows[row - 1]]
     bias = {n: torch.zeros_like(inputs[n]) for n in ("routing_bias",) if n in inputs}
     return {"routing_logits": logits, **bias}
 
@@ -169,19 +169,19 @@ def _of_llama(definition: Definition) -> list[DomainMutant]:
         return {**inputs, "routing_logits": logits}, scores
 
     def behind(run: Run, inputs: dict[str, Any]) -> Any:
-        given, scores = alone(inputs)
-        return changed(run(*given.values()), lambda o: _weighed(o, scores))
+        lone, scores = alone(inputs)
+        return changed(run(*lone.values()), lambda o: _weighed(o, scores))
 
     def missing(run: Run, inputs: dict[str, Any]) -> Any:
         return run(*alone(inputs)[0].values())
 
     def by_bias(inputs: Inputs) -> dict[str, Any]:
         """Return logits that are low but for the expert that the bias would choose."""
-        given = inputs["routing_logits"]
-        scores = given.double().sigmoid() + inputs["routing_bias"].double()
+        before = inputs["routing_logits"]
+        scores = before.double().sigmoid() + inputs["routing_bias"].double()
         chosen = scores.argmax(dim=1, keepdim=True)
-        alone = torch.full_like(given, _NEVER)
-        return {"routing_logits": alone.scatter(1, chosen, given.gather(1, chosen))}
+        alone = torch.full_like(before, _NEVER)
+        return {"routing_logits": alone.scatter(1, chosen, before.gather(1, chosen))}
 
     return [
         on_inputs(definition, "bias used", by_bias),

@@ -216,6 +216,6 @@ def _dequantized_expert(
         return torch.cat([gate, up]), two
     # the production kernel takes mxfp4, which holds these weights exactly
     quantized = as_mxfp4(one), as_mxfp4(two)
-    for given, exact in zip((one, two), quantized, strict=True):
-        assert torch.equal(given, exact), "weights that mxfp4 rounds"
+    for weights, exact in zip((one, two), quantized, strict=True):
+        assert torch.equal(weights, exact), "weights that mxfp4 rounds"
     return gate_first(quantized[0]), quantized[1]

@@ -89,8 +89,8 @@ def _replacements(config: Mapping[str, int]) -> dict[str, Any]:
     flags = SimpleNamespace(enable_fused_moe_sum_all_reduce=False)
 
     def best_config(*args: Any, return_down_config: bool = False, **kwargs: Any) -> Any:
-        own = dict(config)  # the caller removes keys
-        return (own, (None, None)) if return_down_config else own
+        copied = dict(config)  # the caller removes keys
+        return (copied, (None, None)) if return_down_config else copied
 
     return {
         "get_exec": lambda: SimpleNamespace(moe=flags),

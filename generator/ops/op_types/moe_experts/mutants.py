@@ -94,16 +94,18 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     formulas = _CLIPPED if is_mxfp4(definition) else _SWIGLU
     defects = [on_inputs(definition, name, change) for name, change in changes.items()]
     defects += [_instead(definition, name, pair) for name, pair in formulas.items()]
-    own = _clip if is_mxfp4(definition) else _swiglu
-    defects.append(_instead(definition, "gate and up swapped", lambda g, u: own(u, g)))
-    defects.append(_instead(definition, "pairs for halves", own, misread=True))
+    activation = _clip if is_mxfp4(definition) else _swiglu
+    defects.append(
+        _instead(definition, "gate and up swapped", lambda g, u: activation(u, g))
+    )
+    defects.append(_instead(definition, "pairs for halves", activation, misread=True))
     if is_mxfp4(definition):
         defects.append(
-            _instead(definition, "bias of w2 unweighted", own, unweighted=True)
+            _instead(definition, "bias of w2 unweighted", activation, unweighted=True)
         )
     else:
         defects.append(
-            _instead(definition, "weight on the other side", own, turned=True)
+            _instead(definition, "weight on the other side", activation, turned=True)
         )
     return tuple(defects)
 

@@ -150,7 +150,7 @@ def _weighing(definition: Definition, name: str, scores: Scores) -> DomainMutant
     Where the scores are the kind's own, it leaves out the division by the sum, or
     divides where the kind doesn't.
     """
-    own = name == f"weighs by {definition.constants['scoring_func']}"
+    is_of_kind = name == f"weighs by {definition.constants['scoring_func']}"
     inputs_of = definition.interface.inputs
     plain = (
         definition.constants["scoring_func"] == "sigmoid" and "bias" not in inputs_of
@@ -158,11 +158,11 @@ def _weighing(definition: Definition, name: str, scores: Scores) -> DomainMutant
 
     def spoil(outputs: Outputs, inputs: Inputs) -> Outputs:
         chosen = scores(inputs["router_logits"].float()).gather(1, outputs[1].long())
-        if own == plain:
+        if is_of_kind == plain:
             chosen = chosen / chosen.sum(dim=1, keepdim=True)
         return chosen * inputs.get("routed_scaling_factor", 1.0), outputs[1]
 
-    return on_outputs(definition, f"{name}, no sum" if own else name, spoil)
+    return on_outputs(definition, f"{name}, no sum" if is_of_kind else name, spoil)
 
 
 def _bias_weighs(outputs: Outputs, inputs: Inputs) -> Outputs:

@@ -75,10 +75,10 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> tuple[torch.Tensor
     starts = inputs["kv_indptr"].tolist()
     sequences, tokens = (inputs[n].cpu() for n in ("batch_indices", "positions"))
     for b in range(len(starts) - 1):
-        own = (sequences == b).nonzero()[:, 0]
+        rows = (sequences == b).nonzero()[:, 0]
         pages = inputs["kv_indices"][starts[b] : starts[b + 1]].cpu().long()
         slots = (pages[:, None] * page_size + torch.arange(page_size)).flatten()
-        row_of[slots[tokens[own].long()]] = own
+        row_of[slots[tokens[rows].long()]] = rows
     row_of = row_of.to(inputs[names[0]].device)
     caches = []
     for name in names:

@@ -155,8 +155,8 @@ def _tokens(
     """Return what each cache holds of all sequences after the append, by token."""
     slots = token_slots(input_table(inputs), page_size)
     starts = [0]
-    for own in slots:
-        starts.append(starts[-1] + len(own))
+    for rows in slots:
+        starts.append(starts[-1] + len(rows))
     first = torch.tensor(starts)[inputs["batch_indices"].long()]
     caches = []
     for name in cache_names(definition):

@@ -55,9 +55,9 @@ def _two_calls(subject: RelatedCalls) -> Iterator[Claim]:
     }
     prefill = {**inputs, **{name: noise[name] for name in DECODE[:3]}}
     decode = {**inputs, **{name: noise[name] for name in PREFILL}}
-    for given, name in ((prefill, "output_p"), (decode, "output_d")):
+    for noisy, name in ((prefill, "output_p"), (decode, "output_d")):
         yield from alike(
-            {name: subject.whole[name]}, subject.run(given), {name: _ALIKE[name]}
+            {name: subject.whole[name]}, subject.run(noisy), {name: _ALIKE[name]}
         )
 
 
@@ -67,9 +67,9 @@ def _one_query(subject: RelatedCalls) -> Iterator[Claim]:
     q_len, kv_len = len(inputs["q_p"]), len(inputs["k_p"])
     for i in (0, q_len // 2, q_len - 1):
         seen = kv_len - q_len + i + 1
-        given = {name: inputs[name][:seen].contiguous() for name in ("k_p", "v_p")}
-        given["q_p"] = inputs["q_p"][i : i + 1].contiguous()
-        actual = subject.run({**inputs, **given})["output_p"]
+        prefix = {name: inputs[name][:seen].contiguous() for name in ("k_p", "v_p")}
+        prefix["q_p"] = inputs["q_p"][i : i + 1].contiguous()
+        actual = subject.run({**inputs, **prefix})["output_p"]
         expected = subject.whole["output_p"][i : i + 1]
         yield Claim("output_p", actual, expected, _ALIKE["output_p"])
 
@@ -80,8 +80,8 @@ def _is_decode(subject: RelatedCalls) -> Iterator[Claim]:
     page_size = subject.definition.axes["page_size"]
     keys = {name: inputs[f"{name}_p"] for name in ("k", "v")}
     cache = _in_pages(keys, [len(inputs["k_p"])], page_size)
-    given = {**inputs, **cache, "q_d": inputs["q_p"][-1:].contiguous()}
-    actual = subject.run(given)["output_d"]
+    last_query = {**inputs, **cache, "q_d": inputs["q_p"][-1:].contiguous()}
+    actual = subject.run(last_query)["output_d"]
     yield Claim("output_d", actual, subject.whole["output_p"][-1:], _ALIKE["output_d"])
 
 
@@ -109,11 +109,11 @@ def _reversed(subject: RelatedCalls) -> Iterator[Claim]:
     pages = [
         inputs["kv_indices"][starts[b] : starts[b + 1]] for b in range(len(starts) - 1)
     ]
-    given = {
+    flipped = {
         "q_d": inputs["q_d"].flip(0),
         "kv_indices": torch.cat(pages[::-1]),
         "kv_indptr": (starts[-1] - inputs["kv_indptr"].flip(0)),
         "kv_last_page_len": inputs["kv_last_page_len"].flip(0),
     }
     expected = {**subject.whole, "output_d": subject.whole["output_d"].flip(0)}
-    yield from alike(expected, subject.run({**inputs, **given}), _ALIKE)
+    yield from alike(expected, subject.run({**inputs, **flipped}), _ALIKE)

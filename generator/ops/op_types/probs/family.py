@@ -69,7 +69,7 @@ def probs_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
     """Return the definition of one kind for one vocabulary."""
     what, setting, output = KINDS[kind]
     shape = ("batch_size", "vocab_size")
-    given = "probs" if "probs" in kind else "logits"
+    values = "probs" if "probs" in kind else "logits"
     return Spec(
         name=f"{kind}_v{vocab_size}",
         description=f"{what} In float32.",
@@ -83,7 +83,7 @@ def probs_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
             "vocab_size": Axis("Tokens of the vocabulary.", vocab_size),
         },
         inputs={
-            given: Tensor(shape, "float32", f"A row's {given}."),
+            values: Tensor(shape, "float32", f"A row's {values}."),
             SETTINGS.get(kind, "top_k"): setting,
         },
         outputs={output: Tensor(shape, "float32", "What is returned of each row.")},

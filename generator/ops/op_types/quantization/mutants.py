@@ -62,14 +62,14 @@ def _towards_zero(values: torch.Tensor) -> torch.Tensor:
 def _quantise(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the defects of quantising."""
     form = format_of(definition)
-    own: Scale = _ceiling if form.is_mx else _quotient
+    scale: Scale = _ceiling if form.is_mx else _quotient
     defects: list[DomainMutant] = [
         on_outputs(definition, "scales of the next block", _next_scales),
-        _instead(definition, "one scale a row", _of_rows(own)),
-        _instead(definition, "half of the largest code", _halved(own)),
-        _instead(definition, "rounded towards zero", own, _towards_zero),
-        _instead(definition, "signs lost", own, torch.abs),
-        _instead(definition, "multiplied by the scale", _inverse(own)),
+        _instead(definition, "one scale a row", _of_rows(scale)),
+        _instead(definition, "half of the largest code", _halved(scale)),
+        _instead(definition, "rounded towards zero", scale, _towards_zero),
+        _instead(definition, "signs lost", scale, torch.abs),
+        _instead(definition, "multiplied by the scale", _inverse(scale)),
     ]
     if form.is_mx:
         defects += [

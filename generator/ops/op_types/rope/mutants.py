@@ -149,8 +149,8 @@ def _whole_head(definition: Definition, size: int, rotary: int) -> DomainMutant:
         heads = tuple(inputs[name].clone() for name in "qk")
         for part in parts:
             others = torch.tensor(sorted(set(range(size)) - set(part.tolist())))
-            given = _in_order(inputs, torch.cat([part, others]))
-            turned = as_tuple(run(*given.values()))
+            reordered = _in_order(inputs, torch.cat([part, others]))
+            turned = as_tuple(run(*reordered.values()))
             for whole, output in zip(heads, turned, strict=True):
                 whole[..., part] = output[..., :rotary]
         return heads
@@ -178,7 +178,10 @@ def of_axes(definition: Definition) -> tuple[DomainMutant, ...]:
         maps["sections in reverse"] = axes_of_pairs(half, constants)[::-1]
     elif 3 * min(constants["height"], constants["width"]) < half - 2:
         maps["interleaved to the end"] = [pair % 3 for pair in range(half)]
-    return (*defects, *(_by_map(definition, name, own) for name, own in maps.items()))
+    return (
+        *defects,
+        *(_by_map(definition, name, wrong) for name, wrong in maps.items()),
+    )
 
 
 def _permuted(order: list[int], inputs: Inputs) -> dict[str, Any]:
@@ -187,18 +190,18 @@ def _permuted(order: list[int], inputs: Inputs) -> dict[str, Any]:
 
 def _by_map(definition: Definition, name: str, axes: list[int]) -> DomainMutant:
     """Return the mutant that turns each pair by the position on the axis named for it."""
-    own = torch.tensor(axes)
+    axis_of = torch.tensor(axes)
     if definition.constants["is_neox"]:
-        own = torch.cat([own, own])
+        axis_of = torch.cat([axis_of, axis_of])
     else:
-        own = own.repeat_interleave(2)
+        axis_of = axis_of.repeat_interleave(2)
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
         heads = tuple(inputs[name].clone() for name in "qk")
         for axis in range(3):
             place = inputs["positions"][axis : axis + 1].expand(3, -1).contiguous()
             turned = as_tuple(run(*{**inputs, "positions": place}.values()))
-            dims = (own == axis).nonzero()[:, 0]
+            dims = (axis_of == axis).nonzero()[:, 0]
             for whole, output in zip(heads, turned, strict=True):
                 whole[..., dims] = output[..., dims]
         return heads

@@ -197,12 +197,12 @@ def _inputs(layer: RotatedLayer) -> dict[str, Tensor]:
 
 
 def _outputs(layer: RotatedLayer) -> dict[str, Tensor]:
-    given = _inputs(layer)
+    tensors = _inputs(layer)
     names = ["q_rope", "k_rope", "q_nope", "k_nope"]
     if layer.append:
         names = ["q_rope", "q_nope", *_caches(layer)]
     return {
-        f"{name}_out": Tensor(given[name].shape, "float8_e4m3fn", "In 8 bits.")
+        f"{name}_out": Tensor(tensors[name].shape, "float8_e4m3fn", "In 8 bits.")
         for name in names
     }
 

@@ -78,8 +78,8 @@ def _other_pairs(definition: Definition) -> DomainMutant:
     names = list(definition.interface.outputs)
 
     def call(run: Run, inputs: dict[str, Any]) -> Any:
-        given = {n: inputs[n][..., order].contiguous() for n in ("q_rope", "k_rope")}
-        outputs = list(as_tuple(run(*{**inputs, **given}.values())))
+        permuted = {n: inputs[n][..., order].contiguous() for n in ("q_rope", "k_rope")}
+        outputs = list(as_tuple(run(*{**inputs, **permuted}.values())))
         for name in ("q_rope_out", "k_rope_out"):
             if name in names:
                 codes = outputs[names.index(name)].view(torch.uint8)[..., back]
@@ -175,8 +175,8 @@ def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
     caches = [name for name in CACHES if name in definition.interface.inputs]
 
     def cleared(run: Run, inputs: dict[str, Any]) -> Any:
-        given = {name: torch.zeros_like(inputs[name]) for name in caches}
-        return run(*{**inputs, **given}.values())
+        empty = {name: torch.zeros_like(inputs[name]) for name in caches}
+        return run(*{**inputs, **empty}.values())
 
     def untouched(run: Run, inputs: dict[str, Any]) -> Any:
         outputs = list(as_tuple(run(*inputs.values())))
@@ -205,8 +205,8 @@ def of_slots(definition: Definition) -> tuple[DomainMutant, ...]:
 
 def _written_by_turns(inputs: Inputs) -> dict[str, Any]:
     """Write each row to the slot of the position by which it turns, within its pages."""
-    starts, own = inputs["kv_indptr"], inputs["batch_indices"]
-    room = (starts[own + 1] - starts[own]) * next(
+    starts, sequence = inputs["kv_indptr"], inputs["batch_indices"]
+    room = (starts[sequence + 1] - starts[sequence]) * next(
         inputs[name].shape[1] for name in CACHES if name in inputs
     )
     return {"positions": inputs["pos_ids"] % room}

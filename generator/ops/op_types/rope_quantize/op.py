@@ -142,7 +142,7 @@ def flashinfer_ground_truth(
     """Return FlashInfer's e4m3 outputs; it writes to the caches that are given."""
     from flashinfer import rope
 
-    given = [inputs[name] for name in _PARTS]
+    tensors = [inputs[name] for name in _PARTS]
     options = {
         "is_neox": definition.constants["is_neox"],
         "quantize_dtype": torch.float8_e4m3fn,
@@ -152,15 +152,15 @@ def flashinfer_ground_truth(
     where = (inputs["cos_sin_cache"], inputs["pos_ids"])
     caches = tuple(inputs[name] for name in CACHES if name in inputs)
     if not caches:
-        mla = given[1].dim() == 2
+        mla = tensors[1].dim() == 2
         kernel = rope.mla_rope_quantize_fp8 if mla else rope.rope_quantize_fp8
-        return kernel(*given, *where, **options)
+        return kernel(*tensors, *where, **options)
     table = [
         inputs[name]
         for name in ("kv_indices", "kv_indptr", "batch_indices", "positions")
     ]
     q_rope_out, q_nope_out = rope.rope_quantize_fp8_append_paged_kv_cache(
-        *given,
+        *tensors,
         inputs.get("v"),
         *where,
         caches,

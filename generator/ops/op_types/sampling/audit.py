@@ -47,7 +47,7 @@ def _filters(
     """
     cases = []
     for place in range(len(rows)):
-        own = draw.child(str(place))
+        numbers = draw.child(str(place))
         name = ("steps", "zeros", "zipf")[place % 3]
         # the tokens behind the first 12 of `steps`, and the 7th and 8th of `zeros`,
         # are tied: p leaves those out
@@ -56,13 +56,13 @@ def _filters(
             "zeros": (8, 12) if "top_p" in kind else (1, 6),
             "zipf": (-1, 24),
         }[name]
-        p = own.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
+        p = numbers.integers(-1, 65 if name == "zipf" else 60, 1)[0] / 64
         # and beside a sum by less than bfloat16 has
-        p += own.child("beside").integers(-1, 2, 1)[0] / 4096
+        p += numbers.child("beside").integers(-1, 2, 1)[0] / 4096
         if kind == "min_p":
             p = min(max(p, 0.0), 1.0)
         if softmax:
             # either side of a sum that only rounding tells from p is right
             p += 1 / 8192
-        cases.append((name, own.integers(fewest, most + 1, 1)[0], p, 8))
+        cases.append((name, numbers.integers(fewest, most + 1, 1)[0], p, 8))
     return tuple(cases)

@@ -90,8 +90,8 @@ class Distribution:
         return verdict(findings, samples, laws, rows)
 
     def _defined(self, question: Question) -> torch.Tensor:
-        given = next(iter(question.inputs.values()))
-        rows = torch.ones(len(given), dtype=torch.bool)
+        first = next(iter(question.inputs.values()))
+        rows = torch.ones(len(first), dtype=torch.bool)
         undefined = self.undefined.get(question.source.split("/")[0])
         return rows if undefined is None else ~undefined(question.inputs).cpu()
 
@@ -257,9 +257,9 @@ def _probability_findings(
     """Return where a source's probabilities differ from the law."""
     findings = []
     for row in rows.nonzero().flatten().tolist():
-        law, own = laws.laws[int(laws.row_law[row])], probabilities[row].double()
-        own = own / own.sum()
-        sure, free = own[law.tokens], float(own[law.free].sum())
+        law, p = laws.laws[int(laws.row_law[row])], probabilities[row].double()
+        p = p / p.sum()
+        sure, free = p[law.tokens], float(p[law.free].sum())
         exact = law.weights / law.weights.sum()
         off = (sure / sure.sum() / exact - 1.0).abs()
         illegal = 1.0 - float(sure.sum()) - free

@@ -102,7 +102,7 @@ def sampling_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
     if "logits" in kind:
         rows = "softmax of the logits"
         source = replace(source, description="Logits.")
-    given = {name: tensor for name, tensor in INPUTS.items() if name in kind}
+    arguments = {name: tensor for name, tensor in INPUTS.items() if name in kind}
     return Spec(
         name=f"{kind}_v{vocab_size}",
         description=(
@@ -121,7 +121,7 @@ def sampling_spec(kind: str, vocab_size: int, models: tuple[str, ...]) -> Spec:
         },
         inputs={
             "logits" if "logits" in kind else "probs": source,
-            **given,
+            **arguments,
         },
         outputs={"samples": Tensor(("batch_size",), "int64", "The drawn tokens.")},
         reference=reference_text("sampling", kind),

@@ -58,14 +58,14 @@ class Law:
         """Return why a token is illegal."""
         if not 0 <= token < len(self.probs):
             return f"is none of the {len(self.probs)} tokens"
-        own = float(self.probs[token])
-        if own <= 0.0:
-            return f"has probability {own:g}"
-        above = self.probs[self.probs > own].double()
+        share = float(self.probs[token])
+        if share <= 0.0:
+            return f"has probability {share:g}"
+        above = self.probs[self.probs > share].double()
         if self.top_k is not None and len(above) >= self.top_k > 0:
             return f"is number {len(above) + 1} by probability"
         if self.min_p is not None:
-            return f"has the share {own / float(self.probs.max()):.6g} of the largest"
+            return f"has the share {share / float(self.probs.max()):.6g} of the largest"
         return f"comes after tokens that hold {float(above.sum()):.6g} of all"
 
 
@@ -92,8 +92,8 @@ def laws_of(inputs: Mapping[str, Any]) -> Laws:
 def probabilities(inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return float32 probabilities as given, or the float64 softmax of logits."""
     if "probs" in inputs:
-        given: torch.Tensor = inputs["probs"]
-        return given
+        probs: torch.Tensor = inputs["probs"]
+        return probs
     softmax: torch.Tensor = inputs["logits"].double().softmax(dim=1)
     return softmax
 

@@ -191,8 +191,8 @@ def _of_all(inputs: Inputs) -> dict[str, Any]:
 def _ranks(outputs: Outputs, inputs: Inputs) -> Outputs:
     (samples,) = outputs
     rows = next(iter(inputs.values()))
-    own = rows.gather(1, samples[:, None].long())
-    return ((rows > own).sum(dim=1).to(samples.dtype),)
+    drawn = rows.gather(1, samples[:, None].long())
+    return ((rows > drawn).sum(dim=1).to(samples.dtype),)
 
 
 def _next(outputs: Outputs, inputs: Inputs) -> Outputs:

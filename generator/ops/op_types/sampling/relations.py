@@ -95,8 +95,8 @@ def _vocabulary_permuted(subject: RelatedCalls) -> Iterator[Claim]:
 
 
 def _rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
-    given: Inputs = {name: value.flip(0) for name, value in subject.inputs.items()}
-    yield _same_law(subject, subject.run(given)["samples"].flip(0))
+    flipped: Inputs = {name: value.flip(0) for name, value in subject.inputs.items()}
+    yield _same_law(subject, subject.run(flipped)["samples"].flip(0))
 
 
 def _same_law(subject: RelatedCalls, drawn: torch.Tensor) -> Claim:

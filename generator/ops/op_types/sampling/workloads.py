@@ -28,11 +28,13 @@ def probabilities_fit(spec: Spec, captured: CapturedWorkload) -> bool:
 def sampling_structure(batch_size: int, rng: random.Random) -> Structure:
     """Return each row's k, p and share: most rows have the service's default, some others."""
     usual_k, usual_p = rng.choice(TOP_KS), rng.choice(TOP_PS)
-    own = [rng.random() < 0.25 for _ in range(batch_size)]
+    differing = [rng.random() < 0.25 for _ in range(batch_size)]
     tensors: dict[str, list[float]] = {
-        "top_k": [rng.choice(TOP_KS) if differs else usual_k for differs in own],
-        "top_p": [rng.choice(TOP_PS) if differs else usual_p for differs in own],
+        "top_k": [rng.choice(TOP_KS) if differs else usual_k for differs in differing],
+        "top_p": [rng.choice(TOP_PS) if differs else usual_p for differs in differing],
     }
     usual = rng.choice(MIN_PS)
-    tensors["min_p"] = [rng.choice(MIN_PS) if differs else usual for differs in own]
+    tensors["min_p"] = [
+        rng.choice(MIN_PS) if differs else usual for differs in differing
+    ]
     return Structure({"batch_size": batch_size}, tensors)

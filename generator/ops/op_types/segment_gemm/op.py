@@ -63,8 +63,8 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     chosen = inputs["weight_indices"][segments]
     total = torch.zeros(len(x), definition.axes["N"], dtype=x.dtype, device=x.device)
     for index, weight in enumerate(inputs["weights"]):
-        own = (chosen == index)[:, None]
-        total += torch.where(own, x, 0.0) @ weight.double().T
+        in_segment = (chosen == index)[:, None]
+        total += torch.where(in_segment, x, 0.0) @ weight.double().T
     return total
 
 

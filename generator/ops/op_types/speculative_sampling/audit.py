@@ -30,9 +30,9 @@ def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Var
     """Return other chains of as many drafts, drawn from once."""
     chains = []
     for number, (chain, _, count) in enumerate(case.params["chains"]):
-        own = draw.child(str(number))
-        names = own.integers(0, len(_LAWS), 2 * len(chain) + 1)
-        ranks = own.child("ranks").integers(0, 8, len(chain))
+        numbers = draw.child(str(number))
+        names = numbers.integers(0, len(_LAWS), 2 * len(chain) + 1)
+        ranks = numbers.child("ranks").integers(0, 8, len(chain))
         drafts = tuple(
             # a draft of no probability is a case of its own
             (

@@ -44,11 +44,11 @@ def chain_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     chains = case.params.get("chains", (usual,))
     for number, (chain, last, count) in enumerate(chains):
         mine = [next(rows) for _ in range(count)]
-        for place, (own, rank, wanted) in enumerate((*chain, ("", 0, last))):
-            order = _order(own + wanted, vocab_size, stream.child(f"{number} {place}"))
+        for place, (law, rank, wanted) in enumerate((*chain, ("", 0, last))):
+            order = _order(law + wanted, vocab_size, stream.child(f"{number} {place}"))
             target[mine, place] = _placed(wanted, order)
             if place < drafts:
-                draft[mine, place] = _placed(own, order)
+                draft[mine, place] = _placed(law, order)
                 tokens[mine, place] = int(order[rank])
     return {"draft_probs": draft, "draft_token_ids": tokens, "target_probs": target}
 

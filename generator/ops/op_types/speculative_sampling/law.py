@@ -86,20 +86,20 @@ def chain_law(drafts: list[int], draft: torch.Tensor, target: torch.Tensor) -> C
     )
 
 
-def outcomes(given: torch.Tensor, drafts: torch.Tensor, size: int) -> torch.Tensor:
+def outcomes(samples: torch.Tensor, drafts: torch.Tensor, size: int) -> torch.Tensor:
     """Return each draw's outcome: int64 [draws]; -1 where it is malformed.
 
     given int32 [draws, drafts + 1]; drafts int32 [batch_size, drafts], of which draw i
     has row i modulo batch_size; `size` is the vocabulary's.
     """
-    drafts = drafts.repeat(len(given) // len(drafts), 1)
-    kept = (given != PADDING).long().cumprod(dim=1).sum(dim=1)
+    drafts = drafts.repeat(len(samples) // len(drafts), 1)
+    kept = (samples != PADDING).long().cumprod(dim=1).sum(dim=1)
     emitted = (kept - 1).clamp_min(0)
-    place = torch.arange(given.shape[1])
-    last = given.gather(1, emitted[:, None]).squeeze(1).long()
-    wrong = ((place >= kept[:, None]) & (given != PADDING)).any(dim=1)
+    place = torch.arange(samples.shape[1])
+    last = samples.gather(1, emitted[:, None]).squeeze(1).long()
+    wrong = ((place >= kept[:, None]) & (samples != PADDING)).any(dim=1)
     before = place[:-1] < emitted[:, None]
-    wrong |= (before & (given[:, :-1] != drafts)).any(dim=1)
+    wrong |= (before & (samples[:, :-1] != drafts)).any(dim=1)
     wrong |= (last < 0) | (last >= size)
     return torch.where(wrong, -1, emitted * size + last)
 

@@ -108,8 +108,8 @@ def _chain(
     draft, tokens, target = inputs.values()
     drafts = tokens.shape[1]
     places = tokens.long()[:, :, None]
-    own = draft.gather(2, places)[:, :, 0]
-    kept = accept(own, target[:, :drafts].gather(2, places)[:, :, 0])
+    drafted = draft.gather(2, places)[:, :, 0]
+    kept = accept(drafted, target[:, :drafts].gather(2, places)[:, :, 0])
     result = torch.full((len(tokens), drafts + 1), -1, dtype=tokens.dtype)
     for row, accepted in enumerate(kept.tolist()):
         emitted = next((n for n, yes in enumerate(accepted) if not yes), drafts)

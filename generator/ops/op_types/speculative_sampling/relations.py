@@ -94,20 +94,20 @@ def _vocabulary_permuted(subject: RelatedCalls) -> Iterator[Claim]:
     """Renumber the tokens, and translate the draws back."""
     inputs = subject.inputs
     order = Stream("vocabulary").permutation(inputs["draft_probs"].shape[2])
-    given = {
+    renumbered = {
         "draft_probs": inputs["draft_probs"][:, :, order],
         "draft_token_ids": order.argsort()[inputs["draft_token_ids"].long()].int(),
         "target_probs": inputs["target_probs"][:, :, order],
     }
-    drawn = subject.run(given)[_OUTPUT]
+    drawn = subject.run(renumbered)[_OUTPUT]
     inside = (drawn >= 0) & (drawn < len(order))
     named = order[(drawn * inside).long()].to(drawn.dtype)
     yield _same_law(subject, torch.where(inside, named, drawn))
 
 
 def _rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
-    given: Inputs = {name: value.flip(0) for name, value in subject.inputs.items()}
-    yield _same_law(subject, subject.run(given)[_OUTPUT].flip(0))
+    flipped: Inputs = {name: value.flip(0) for name, value in subject.inputs.items()}
+    yield _same_law(subject, subject.run(flipped)[_OUTPUT].flip(0))
 
 
 def _same_law(subject: RelatedCalls, drawn: torch.Tensor) -> Claim:

@@ -34,7 +34,7 @@ def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
     cases = [RelatedCase(case.name, case.size, case.axes, case.params)]
 
     def same(
-        subject: RelatedCalls, given: Inputs, translate: _Translate
+        subject: RelatedCalls, inputs: Inputs, translate: _Translate
     ) -> Iterator[Claim]:
         """Claim that other inputs give the first call's sets, translated back."""
 
@@ -43,40 +43,40 @@ def topk_relations(definition: Definition, policy: Policy) -> list[Relation]:
             question = Question(definition, one, subject.inputs, REFERENCE)
             return policy.judge(actual, expected, question)
 
-        ids = subject.run(given)["indices"]
+        ids = subject.run(inputs)["indices"]
         expected = subject.whole["indices"]
         yield Claim("indices", translate(ids), expected, _CHOSEN, judge)
 
     def rows_reversed(subject: RelatedCalls) -> Iterator[Claim]:
-        given = taken(definition.interface, subject.inputs, "num_rows", backwards)
-        yield from same(subject, given, lambda ids: ids.flip(0))
+        flipped = taken(definition.interface, subject.inputs, "num_rows", backwards)
+        yield from same(subject, flipped, lambda ids: ids.flip(0))
 
     def scores_scaled(subject: RelatedCalls) -> Iterator[Claim]:
         inputs = subject.inputs
-        given = {**inputs, "input": 0.25 * inputs["input"]}
-        yield from same(subject, given, lambda ids: ids)
+        scaled = {**inputs, "input": 0.25 * inputs["input"]}
+        yield from same(subject, scaled, lambda ids: ids)
 
     def offsets_moved(subject: RelatedCalls) -> Iterator[Claim]:
         inputs = subject.inputs
-        given = {**inputs, "offsets": inputs["offsets"] + 1000}
+        moved = {**inputs, "offsets": inputs["offsets"] + 1000}
 
         def back(ids: torch.Tensor) -> torch.Tensor:
             return torch.where(ids == PADDING, ids, ids - 1000)
 
-        yield from same(subject, given, back)
+        yield from same(subject, moved, back)
 
     def pages_renamed(subject: RelatedCalls) -> Iterator[Claim]:
         inputs, size = subject.inputs, definition.constants["page_size"]
         table = inputs["src_page_table"]
         order = Stream("pages").permutation(int(table.max()) + 1)
-        given = {**inputs, "src_page_table": order.argsort()[table.long()].int()}
+        renumbered = {**inputs, "src_page_table": order.argsort()[table.long()].int()}
 
         def back(ids: torch.Tensor) -> torch.Tensor:
             known = ids.long().clamp(0, len(order) * size - 1)
             renamed = order[known // size] * size + known % size
             return torch.where(ids == PADDING, ids, renamed.to(ids.dtype))
 
-        yield from same(subject, given, back)
+        yield from same(subject, renumbered, back)
 
     paged = "page_size" in definition.constants
     return [
