@@ -35,6 +35,11 @@ class TensorSpec:
             return cls(None, dtype)
         return cls(tuple(axis for axis in axes.split(", ") if axis), dtype)
 
+    @property
+    def leading_axis(self) -> str | None:
+        """Return the axis that a tensor's rows count: only outputs over it share rows."""
+        return self.shape[0] if self.shape else None
+
 
 @dataclass(frozen=True)
 class Interface:

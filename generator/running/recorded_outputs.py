@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from kernel_judge.checks.pairs import ORACLE, Pair, judge, output_names
-from kernel_judge.checks.rows import keep_rows, leading_axis
+from kernel_judge.checks.pairs import ORACLE, Pair, judge, keep_rows, output_names
 from kernel_judge.comparison.compare import Comparison, compare
 from kernel_judge.comparison.policy import Question
 from kernel_judge.inputs.trial import Trial
@@ -59,7 +58,7 @@ class Storing:
         defined_rows = self._subject.op.defined_rows
         if defined_rows is not None:
             rows = defined_rows(self._trial.definition, self._trial.inputs)
-        row_axis = leading_axis(specs[names[0]])
+        row_axis = specs[names[0]].leading_axis
         entries = {}
         for position, (name, value) in enumerate(zip(names, returned, strict=True)):
             if value is None:
@@ -71,7 +70,7 @@ class Storing:
             entry = self._kept(name, value.detach().cpu())
             if oracle is not None:
                 expected = oracle[position]
-                if rows is not None and leading_axis(specs[name]) == row_axis:
+                if rows is not None and specs[name].leading_axis == row_axis:
                     value, expected = keep_rows(value, rows), keep_rows(expected, rows)
                 entry["oracle"] = self._distance(name, value, expected)
             entries[name] = entry

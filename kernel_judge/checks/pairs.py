@@ -10,7 +10,6 @@ import torch
 
 from kernel_judge.checked import Compared, Defect
 from kernel_judge.checks.available import rewritten_by
-from kernel_judge.checks.rows import keep_rows, leading_axis
 from kernel_judge.comparison.compare import FAILED, Comparison, compare, mismatch
 from kernel_judge.comparison.error_map import error_map
 from kernel_judge.comparison.metrics import unravel
@@ -95,7 +94,7 @@ def pairs(
         rows = defined_rows(trial.definition, trial.inputs)
         if not bool(rows.any()):
             skip(Kind.NO_CASE, f"{source}: defines no row of this case")
-    row_axis = leading_axis(specs[names[0]])
+    row_axis = specs[names[0]].leading_axis
     values = list(zip(names, actual, expected, strict=True))
     # a kernel lacks no more than its backend says; nobody else may
     lacking = [
@@ -115,7 +114,7 @@ def pairs(
         if name in lacking:
             continue
         # only an output over the same axis has these rows: a state pool has not
-        if rows is not None and leading_axis(specs[name]) == row_axis:
+        if rows is not None and specs[name].leading_axis == row_axis:
             a, e = keep_rows(a, rows), keep_rows(e, rows)
         yield Pair(name, a, e, source, other, about=about)
 
@@ -192,3 +191,13 @@ def _placed(
         for w in result.metrics.worst
     )
     return replace(result, metrics=replace(result.metrics, worst=worst))
+
+
+def keep_rows(value: Any, rows: torch.Tensor) -> Any:
+    """Return those rows of an output: [kept, ...] of [rows, ...], its dtype kept.
+
+    `rows` is bool [rows]. What has another shape is left for `compare`.
+    """
+    if not isinstance(value, torch.Tensor) or value.shape[:1] != rows.shape:
+        return value
+    return value[rows.to(value.device)]

@@ -11,8 +11,7 @@ import torch
 
 from kernel_judge.checked import Compared, Defect, check
 from kernel_judge.checks.available import rewritten_by
-from kernel_judge.checks.pairs import Pair, compared, output_names, results
-from kernel_judge.checks.rows import keep_rows, leading_axis
+from kernel_judge.checks.pairs import Pair, compared, keep_rows, output_names, results
 from kernel_judge.comparison.compare import FAILED, Comparison
 from kernel_judge.comparison.policy import Question
 from kernel_judge.comparison.tolerance import RECORDED
@@ -83,7 +82,7 @@ def _of_label(
     names, values = output_names(subject, trial), results(subject, trial)
     lacking = about.get("not_given", [])
     specs = subject.specs
-    row_axis = leading_axis(specs[names[0]])
+    row_axis = specs[names[0]].leading_axis
     outputs = about["cases"][trial.case.name]
     if list(outputs) != [name for name in names if name not in lacking]:
         raise Defect(f"{label} has {', '.join(outputs)}")
@@ -92,7 +91,7 @@ def _of_label(
     for name, actual in zip(names, values, strict=True):
         if name in lacking:
             continue
-        shared = rows if leading_axis(specs[name]) == row_axis else None
+        shared = rows if specs[name].leading_axis == row_axis else None
         more = {
             "rows_left_out": 0 if shared is None else int((~shared).sum()),
             "not_given": lacking,

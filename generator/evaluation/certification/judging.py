@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.evaluation.judge import Judge
 from generator.evaluation.rounds import Round
-from kernel_judge.checks.rows import keep_rows, leading_axis
+from kernel_judge.checks.pairs import keep_rows
 
 
 @dataclass(kw_only=True)
@@ -32,10 +32,10 @@ class KernelJudge(Judge):
         """Yield name, actual and expected of each output that it gives."""
         specs, of_op = one.subject.specs, one.subject.op.defined_rows
         rows = None if of_op is None else of_op(one.trial.definition, one.trial.inputs)
-        axis = leading_axis(specs[names[0]])
+        axis = specs[names[0]].leading_axis
         for name, a, e in super().defined(one, names, actual):
             if name in self.lacks:
                 continue
-            if rows is not None and leading_axis(specs[name]) == axis:
+            if rows is not None and specs[name].leading_axis == axis:
                 a, e = keep_rows(a, rows), keep_rows(e, rows)
             yield name, a, e
