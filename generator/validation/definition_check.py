@@ -45,8 +45,8 @@ from generator.validation.workload_check import check_workload_file
 class DefinitionFiles:
     """The files that are checked together, relative to the dataset's root.
 
-    `has_blobs` says that the definition has a folder of blobs. `loaded` is what loading
-    `file` gave, where that is known already.
+    `has_blobs` says that the definition has a folder of blobs, `has_oracles` that the
+    dataset has one of oracles. `loaded` is what loading `file` gave, where that is known.
     """
 
     file: DatasetFile
@@ -54,6 +54,7 @@ class DefinitionFiles:
     solutions: tuple[str, ...] = ()
     traces: tuple[str, ...] = ()
     has_blobs: bool = False
+    has_oracles: bool = False
     loaded: LoadedFile | None = None
 
 
@@ -87,7 +88,7 @@ def check_unit(
     problems = list(of_file)
     if definition is not None:
         problems += limited(_of_definition(definition, config), file.path)
-        problems += proofs.check(root, definition)
+        problems += proofs.check(root, definition) if unit.has_oracles else ()
     with closing(Blobs(root)) as blobs:
         workloads = check_workload_file(root, unit.workloads, file, definition, blobs)
     problems += workloads.problems

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.artifacts import BLOB_UNUSED, discover_artifacts
+from generator.dataset.file_reading import is_absent
 from generator.dataset.paths import (
     NOTHING_THERE,
+    ORACLES,
     DatasetFile,
     Discovered,
     discover_definitions,
@@ -91,14 +93,15 @@ def make_plan(
     known = {(file.op_type, file.name) for file in discovered.files}
     artifacts = discover_artifacts(root, known)
     problems += artifacts.problems if whole else []
+    has_oracles = not is_absent(root, ORACLES)
     units = []
     for file in files:
         key = (file.op_type, file.name)
         (workloads,) = artifacts.workloads.get(key, (None,))
         solutions = tuple(artifacts.solutions.get(key, ()))
         traces = tuple(artifacts.traces.get(key, ()))
-        has_blobs = key in artifacts.blobs
-        units.append(DefinitionFiles(file, workloads, solutions, traces, has_blobs))
+        has = (key in artifacts.blobs, has_oracles)
+        units.append(DefinitionFiles(file, workloads, solutions, traces, *has))
     return ValidationPlan(root, tuple(units), discovered, tuple(problems), whole)
 
 
