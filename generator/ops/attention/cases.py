@@ -246,7 +246,8 @@ def with_far_factors(definition: Definition, cases: Sequence[Case]) -> list[Case
     return [
         *cases,
         with_factors(case, "factors-up", **powers(12.0 if is_short else 20.0)),
-        with_factors(case, "factors-down", **powers(-20.0)),
+        # an sm_scale of three quarters of a power of two has to leave it to show
+        with_factors(case, "factors-down", **powers(-20.0 if is_short else -24.0)),
     ]
 
 

@@ -23,6 +23,21 @@ from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
             "x_scale rounded to float16",
             "limits: factors-down",
         ),
+        (
+            "gqa_single_decode_h16_kv2_d256",
+            "sm_scale rounded to float16",
+            "limits: factors-down",
+        ),
+        (
+            "moe_bf16_shared_topk9_e129_h4096_i352",
+            "topk_weights rounded to float16",
+            "limits: factors-up",
+        ),
+        (
+            "moe_fp8_block_scale_renorm_shard_topk10_e128_h2048_i512",
+            "hidden_states_scale rounded to float16",
+            "limits: factors-down",
+        ),
     ],
 )
 @pytest.mark.parametrize("secret", [21, 22])

@@ -71,7 +71,7 @@ def far_apart(definition: Definition, usual: list[Case]) -> list[Case]:
         exponents = [
             dict(zip(scales, (21.0, -14.0, -14.0 - factor), strict=True))
             | {"routed_scaling_factor": factor},
-            dict(zip(scales, (-14.0, 9.0, 10.0 + factor), strict=True))
+            dict(zip(scales, (-20.0, 15.0, 10.0 + factor), strict=True))
             | {"routed_scaling_factor": -factor},
         ]
     elif weights_of(definition) == "fp8-per-tensor":

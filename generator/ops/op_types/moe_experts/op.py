@@ -100,21 +100,29 @@ def cases(definition: Definition) -> list[Case]:
     return [*cases, lengthened(cases[2], "seq_len", 4_109)]
 
 
+# weights of a sixth that float16 holds with four bits or fewer
+_FAR = 20.0
+
+
 def _far_apart(definition: Definition, case: Case) -> list[Case]:
     """Return the cases whose weights, scales and codes are far from the usual."""
     weighed: tuple[str, ...] = ("w2_scale", "hidden_states")
     if is_fp8(definition):
         codes = {"w13": 1, "w13_scale": -1, "w2": 1, "w2_scale": -1}
         return [
-            *far_apart(case, "topk_weights", "w13_scale", against=weighed),
+            *far_apart(
+                case, "topk_weights", "w13_scale", against=weighed, exponent=_FAR
+            ),
             *far_codes(case, **codes),
         ]
     if is_mxfp4(definition):
         weighed = ("w2_bias", *weighed)
-        return far_apart(case, "topk_weights", "w13_scale", against=weighed)
+        return far_apart(
+            case, "topk_weights", "w13_scale", against=weighed, exponent=_FAR
+        )
     # Llama 4 weighs what goes into an expert, others what comes out
     other = "hidden_states" if scales_input(definition) else "w2"
-    return far_apart(case, "topk_weights", against=(other,))
+    return far_apart(case, "topk_weights", against=(other,), exponent=_FAR)
 
 
 def _case(
