@@ -191,9 +191,10 @@ def test_the_residual_is_returned_and_the_call_takes_it(name: str) -> None:
     made = applied(FILES["fused-add-residual"][name], build_findings.ours(name))
     broken_calls = [p for p in check_calls(loaded(name)) if p.rule == "route-interface"]
     assert broken_calls
-    assert not [
-        p for p in check_calls(definition_of(made)) if p.rule == "route-interface"
-    ]
+    left = [p for p in check_calls(definition_of(made)) if p.rule == "route-interface"]
+    # Gemma's are asked for by the name of the other norm, whatever they return
+    assert all("asks for this name" in p.message for p in left)
+    assert bool(left) == (name in FILES["gemma-unit-offset"])
     x, residual = torch.randn(2, 3, 8).bfloat16()
     _, total = run_of(made["reference"])(x, residual, torch.ones(8).bfloat16())
     assert torch.equal(total, (x.float() + residual.float()).bfloat16())
