@@ -49,4 +49,4 @@ def test_files_that_several_op_types_have_are_named() -> None:
 def test_the_library_that_judges_stays_small() -> None:
     """What the generator alone asks for belongs to the generator."""
     files = (ROOT / "kernel_judge").rglob("*.py")
-    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 5_020
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 5_000
