@@ -197,11 +197,10 @@ class Trial:
         seed(self.run_seed)
         return as_tuple(self._run(*self._run_inputs().values()))
 
-    @cached_property
     def on_views(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """Return what a call on views of wider buffers gives, seeded as the first one.
+        """Call `run()` on views of wider buffers, from the same seed as the first time.
 
-        These are its outputs, with the inputs that it filled behind them, and the names of
+        Return its outputs, with the inputs that it filled behind them, and the names of
         the inputs beside which it wrote: what lies between their rows is poison.
         """
         inputs = self._run_inputs()
