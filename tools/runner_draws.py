@@ -28,7 +28,7 @@ if __name__ == "__main__":
 import torch
 
 from generator.dataset.definition import LoadedDefinition
-from generator.dataset.json_file import read_json_lines
+from generator.dataset.workload_files import workloads_of
 from generator.evaluation.checkers.drawn_workload import not_finite
 from generator.rules.load import load_definitions
 from generator.rules.subjects import declared_definition
@@ -55,9 +55,7 @@ def workloads(op_types: Sequence[str] = ()) -> Iterator[Asked]:
     """Yield the workloads of the dataset's definitions."""
     for definition in load_definitions(ROOT, op_types=op_types).definitions:
         known = declared_definition(definition)
-        path = f"workloads/{definition.op_type}/{definition.name}.jsonl"
-        for _, line in read_json_lines(ROOT, path).lines:
-            workload = line["workload"]
+        for workload in workloads_of(ROOT, definition.op_type, definition.name):
             case = Case("workload", "medium", workload["axes"])
             yield Asked(tensor_bytes(known, case), definition, workload)
 
@@ -66,10 +64,7 @@ def smallest(op_types: Sequence[str] = ()) -> list[Asked]:
     """Return the smallest workload of each reference text."""
     least: dict[tuple[str, str], Asked] = {}
     for asked in workloads(op_types):
-        # constants at the top are what differs between definitions of one text
-        lines = asked.definition.reference.splitlines()
-        text = "\n".join(line for line in lines if not line[:1].isupper())
-        key = asked.definition.op_type, text
+        key = asked.definition.op_type, asked.definition.text
         if key not in least or asked.size < least[key].size:
             least[key] = asked
     return [*least.values()]

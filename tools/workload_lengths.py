@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +21,7 @@ from typing import Any
 
 from generator.dataset.file_reading import LastFolder
 from generator.dataset.tensors import open_tensor_file
+from generator.dataset.workload_files import workloads_of
 
 ROOT = Path(__file__).parent.parent
 OP_TYPES = (
@@ -86,13 +87,6 @@ def lengths_of(root: Path, op_type: str) -> Lengths:
         found.long += longest >= LONG
         found.tokens = max(found.tokens, longest)
     return found
-
-
-def workloads_of(root: Path, op_type: str, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the workloads of a definition's file."""
-    path = root / "workloads" / op_type / f"{name}.jsonl"
-    for line in path.read_text("utf-8").splitlines():
-        yield json.loads(line)["workload"]
 
 
 def rows_of(

@@ -82,6 +82,12 @@ class LoadedDefinition:
         return tuple(n for n, a in self.axes.items() if a.value is None)
 
     @cached_property
+    def text(self) -> str:
+        """The reference without the constants at its top, in which definitions differ."""
+        lines = self.reference.splitlines()
+        return "\n".join(line for line in lines if not line[:1].isupper())
+
+    @cached_property
     def shapes(self) -> Shapes:
         """Return what an op's functions read of it: the shapes, and which axes are constant."""
         groups = (self.inputs, self.outputs)

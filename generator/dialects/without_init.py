@@ -167,8 +167,10 @@ def tried(
         if count > _ELEMENTS:
             break
         try:
-            made = tensors(template, sizes, stated, needed, _zeros)
-            return call({**_missing(template), **_scalars(template), **made}), needed
+            arguments = tensors(template, sizes, stated, needed, _zeros)
+            return call(
+                {**_missing(template), **_scalars(template), **arguments}
+            ), needed
         except Exception as error:  # noqa: BLE001
             wanted = tuple(_named(template, str(error), needed))
             if not wanted:

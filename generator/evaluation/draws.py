@@ -1,8 +1,9 @@
 """Random draws of the judge, of which those that are shown say nothing of the others.
 
-A solution is told the seed of each call, and sees lengths and values. Of a generator's numbers the
-next ones follow, 624 words of 32 bits are all of its state, and one secret makes the
-same numbers everywhere: so each purpose has a generator of its own.
+A solution is told the seed of each call, and sees lengths and values. The state of Python's
+generator can be computed from 624 of its words, and with it all numbers that follow; two
+generators with one seed give the same numbers. So each purpose has a generator of its own,
+seeded by the secret and the purpose.
 """
 
 from __future__ import annotations

@@ -16,9 +16,6 @@ from typing import Any
 import torch
 
 from generator.dataset.definition import LoadedDefinition
-from generator.dataset.file_reading import is_file
-from generator.dataset.json_file import read_json_lines
-from generator.dataset.paths import DatasetFile
 from generator.evaluation.drawn_lengths import (
     drawn_lengths,
     past_limits,
@@ -198,14 +195,6 @@ class EvaluationRounds:
             ],
             self.left_out,
         )
-
-
-def workloads_of(root: Path, file: DatasetFile) -> list[Mapping[str, Any]]:
-    """Return the workloads that the dataset has of a definition."""
-    path = f"workloads/{file.op_type}/{file.name}.jsonl"
-    if not is_file(root, path):
-        return []
-    return [value["workload"] for _, value in read_json_lines(root, path).lines]
 
 
 def rounds_of(

@@ -17,6 +17,7 @@ import torch
 
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.paths import DatasetFile
+from generator.dataset.workload_files import workloads_of
 from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.conclusion import concluded, notes_on, where
 from generator.evaluation.conditions.ask import ask, required
@@ -29,7 +30,7 @@ from generator.evaluation.judge import Judge
 from generator.evaluation.memory import MemoryOfCalls, rival_sessions
 from generator.evaluation.missing import missing
 from generator.evaluation.room import alone_if_short, is_short
-from generator.evaluation.rounds import EvaluationRounds, rounds_of, workloads_of
+from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
 from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import free_gpu, using
@@ -125,7 +126,9 @@ class _Bench:
         self._peaks: dict[tuple[str, str], int | str] = {}
         self._device = torch.device(task["device"])
         self._workloads = (
-            workloads_of(root, file) if "workloads" in task["asks"] else []
+            workloads_of(root, file.op_type, file.name)
+            if "workloads" in task["asks"]
+            else []
         )
         self._gpu = os.environ.get(VISIBLE, "all") if task["device"] == "cuda" else ""
         self._is_alone = task["timing"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from generator.dataset.json_file import read_json_lines
 from generator.dataset.paths import DatasetFile
+from generator.dataset.workload_files import workloads_of
 from generator.ops.limit_mutants import SEGMENTS, Maxima
 
 
@@ -21,11 +21,7 @@ def workload_maxima(root: Path, file: DatasetFile) -> Maxima:
     axes: dict[str, int] = {}
     values: dict[str, int] = {}
     segments: dict[str, int] = {}
-    path = f"workloads/{file.op_type}/{file.name}.jsonl"
-    if not (root / path).is_file():
-        return Maxima()
-    for _, line in read_json_lines(root, path).lines:
-        workload = line["workload"]
+    for workload in workloads_of(root, file.op_type, file.name):
         _raise(axes, workload["axes"])
         for name, source in workload["inputs"].items():
             tensor = _tensor(root, source)

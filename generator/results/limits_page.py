@@ -71,13 +71,10 @@ def _add(
 ) -> None:
     """Add one definition's cases, and its audit where that is of its text."""
     known.names.append(definition.name)
-    # constants at the top are what differs between definitions of one text
-    lines = definition.reference.splitlines()
-    text = "\n".join(line for line in lines if not line[:1].isupper())
-    known.texts.add(text)
+    known.texts.add(definition.text)
     if audit is not None and audit.sha256 == basis_of(definition):
         known.audited.append(audit)
-        known.texts_audited.add(text)
+        known.texts_audited.add(definition.text)
         known.survivors += [(definition.name, s["name"]) for s in audit.survivors]
     subject = subject_of(definition)
     for case in subject.cases((LIMITS,)):

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from generator.dataset.paths import DatasetFile
+from generator.dataset.workload_files import workloads_of
 from generator.evaluation.checkers import command
 from generator.evaluation.checkers.checker import CHECKERS
 from generator.evaluation.checkers.posed_rounds import Planted, judged
-from generator.evaluation.rounds import workloads_of
 from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
 from generator.rules.load import load_file
@@ -28,7 +28,7 @@ def check(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     torch.set_num_threads(1)
-    planted = Planted.of(definition, workloads_of(root, file), root)
+    planted = Planted.of(definition, workloads_of(root, file.op_type, file.name), root)
     checkers_rounds = {}
     for name in task["checkers"]:
         link.at(f"asking {name}", within=_WITHIN)

@@ -131,7 +131,7 @@ def measured_peak(device: str) -> Peak | None:
 def kept_peak(device: Device, folder: Path, name: str) -> Peak | None:
     """Return a device's peaks from a file of a folder, else measure and keep them.
 
-    Those of another device, driver or torch are measured anew.
+    A file of another device, driver or torch version is not used: it is measured again.
     """
     about = device.about()
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):

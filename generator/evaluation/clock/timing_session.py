@@ -303,7 +303,7 @@ class TimingSession:
             self._measure_empty(False, TWICE)
 
     def _fit_hold(self) -> None:
-        """Hold the device for as long as the slowest caller's launches took in the warm-up.
+        """Set the hold to the longest launch time of any caller, as the warm-up measured it.
 
         A launch that comes later would add the host's delay to the figure.
         """

@@ -2,8 +2,8 @@
 
 A row is the part of the outputs at one index of the only axis of variable length, where
 that leads all outputs. Where sequences have lengths of their own, the relations of the
-op_type that reorder or split a batch are asked, bit by bit. A long sequence of keys is asked
-for by itself and among so many that a kernel has no blocks left to split it.
+op_type that reorder or split a batch are asked, bit by bit. A sequence with many keys is
+computed alone, and in a batch so large that a kernel has no idle blocks to split it over.
 """
 
 from __future__ import annotations
