@@ -282,7 +282,7 @@ def sglang_ground_truth(
         return output[0], state
     from sglang.kernels.ops.attention.fla.kda import chunk_kda
 
-    arguments["cu_seqlens"], kept = occupied(ends)
+    arguments["cu_seqlens"], occupying = occupied(ends)
     # the kernel writes its output over v
     output = chunk_kda(
         **{**arguments, "v": v[None].clone()},
@@ -291,7 +291,7 @@ def sglang_ground_truth(
         beta=b[None],
         beta_is_raw=True,
         initial_state=state,
-        initial_state_indices=rows[kept],
+        initial_state_indices=rows[occupying],
         use_qk_l2norm_in_kernel=True,
     )
     return output[0], state
