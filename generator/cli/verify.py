@@ -126,7 +126,7 @@ def _tell(table: Verification) -> None:
             say(f"stale: {count} changed after the {what}, {names[0]} for one")
     if table.unknown:
         count = plural(len(table.unknown), "definition")
-        say(f"{count} of the evidence are not in the dataset: {table.unknown[0]}")
+        say(f"not in the dataset: {count} of the evidence, {table.unknown[0]} for one")
 
 
 def _verdict(table: Verification) -> int:

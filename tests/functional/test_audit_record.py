@@ -177,7 +177,9 @@ def test_validate_and_verify_say_what_is_on_record(first):
     done = run("verify", "--dataset", str(root))
     assert f"| {TWICE} | 1 / 13 | 12 |" in done.stdout
     assert f"| {WRONG} | never audited |" in done.stdout
-    assert "1 definition of the evidence are not in the dataset: gone" in done.stderr
+    assert (
+        "not in the dataset: 1 definition of the evidence, gone for one" in done.stderr
+    )
 
 
 def test_where_nothing_can_be_judged_no_file_is_made(tmp_path):

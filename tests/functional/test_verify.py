@@ -261,7 +261,9 @@ def test_evidence_of_a_name_that_is_gone_is_told(root):
     record(root, result("oracle", comparison(), definition="gone"))
     done = verify(root)
     assert status(done) == 0
-    assert "1 definition of the evidence are not in the dataset: gone" in done.stderr
+    assert (
+        "not in the dataset: 1 definition of the evidence, gone for one" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,7 @@ def test_the_audit_is_in_the_table(root):
         "audited."
     ) in done.stdout
     assert "### Survivors" not in done.stdout
-    assert "not in the dataset: gone" in done.stderr
+    assert "1 definition of the evidence, gone for one" in done.stderr
 
 
 def test_an_audit_of_another_text_is_stale(root):
