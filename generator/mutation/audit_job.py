@@ -99,11 +99,13 @@ def prepare(
     tolerance: float | None,
     dataset: Path | None = None,
     limits: Maxima | None = None,
+    sharing: int = 1,
 ) -> AuditJob:
     """Return a definition's audit, on shorter axes if its reference accepts those.
 
     `dataset` has its workloads, whose sizes the runner has beside the op's cases. With
     `limits`, the maxima of those, the mutants are those that are right up to a limit.
+    `sharing` is the number of processes that share the memory.
     Raises what the definition's code raises on the declared axes.
     """
     shorten = reduced if limits is None else for_limits
@@ -117,8 +119,11 @@ def prepare(
         run=unchanged,
         dataset=dataset,
         limits=limits is not None,
+        sharing=sharing,
     )
     runner = proven(short)
+    if short:
+        runner.drop_raising_workloads()
     short_fits = not any(catch.raised for catch in runner.left_out)
     if short and not short_fits:
         # the reference accepts only the declared lengths
@@ -158,11 +163,12 @@ def _proven_bench(
     run: Run,
     dataset: Path | None,
     limits: bool,
+    sharing: int,
 ) -> MutantRunner:
     subject = subject_of(definition, axes, tolerance, dataset)
     # recordings have the declared axes
     replayed = None if axes else recordings
-    runner = MutantRunner.of(subject, replayed, dataset, limits=limits)
+    runner = MutantRunner.of(subject, replayed, dataset, limits=limits, sharing=sharing)
     runner.prove(run)
     return runner
 

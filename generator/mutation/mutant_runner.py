@@ -16,7 +16,7 @@ from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
-from generator.running.free_memory import shortage
+from generator.running.free_memory import available_bytes, needed_bytes
 from generator.running.recorded_cases import recorded_cases
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
@@ -24,6 +24,7 @@ from kernel_judge.checked import first_finding
 from kernel_judge.checks.pairs import results
 from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.inputs.lazy_weights import fresh
+from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.repeated import sampled
 from kernel_judge.inputs.trial import Inputs, Trial, same_bits
 from kernel_judge.recording.recording_file import recording_path
@@ -74,6 +75,9 @@ class Catch:
     why: str
     raised: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.test} in case {self.case}: {self.why}"
+
 
 @dataclass
 class PreparedCase:
@@ -81,6 +85,7 @@ class PreparedCase:
 
     `results` are the reference's, None if there is no oracle. `seconds` is what the
     reference's tests took, `catches` one more than the mutants caught in this case.
+    It `is_compared` if the reference agrees with an oracle or a recording here.
     """
 
     case: Case
@@ -91,20 +96,25 @@ class PreparedCase:
     results: tuple[Any, ...] | None = None
     seconds: float = 0.0
     catches: int = 1
+    is_compared: bool = False
 
 
 @dataclass
 class MutantRunner:
     """A definition's tests and cases, those that catch most per second first.
 
-    `left_out` are the tests that the unchanged reference fails, with the reason. Where
-    it `is_brief`, the first element that fails a comparison ends it.
+    `left_out` are the tests that the unchanged reference fails, with the reason;
+    `not_asked` maps the cases without a comparison to the reason. `most_bytes` is what a
+    process needs that runs all cases. Where it `is_brief`, the first element that fails
+    a comparison ends it.
     """
 
     subject: Subject
     recordings: Path | None
     prepared_cases: list[PreparedCase] = field(default_factory=list)
     left_out: list[Catch] = field(default_factory=list)
+    not_asked: dict[str, str] = field(default_factory=dict)
+    most_bytes: int = 0
     seconds: float = 0.0
     is_brief: bool = False
 
@@ -116,12 +126,13 @@ class MutantRunner:
         dataset: Path | None = None,
         *,
         limits: bool = False,
+        sharing: int = 1,
     ) -> MutantRunner:
         """Make the inputs of all cases of the default sizes that fit the memory.
 
         So are those of the dataset's workloads that a CPU is asked for by default, of
         the cases with factors far from the usual, and with `limits` of all that cross
-        limits.
+        limits. `sharing` is the number of processes that share the memory.
         """
         runner = cls(subject, recordings, is_brief=limits)
         definition, cases = subject.definition, subject.cases()
@@ -134,24 +145,35 @@ class MutantRunner:
             path = recording_path(recordings, subject.op_type, subject.name)
             known = recorded_cases(subject, recordings, cases) if path.exists() else ()
         recorded = {case.name for case in known}
+        room, held, passing = available_bytes(_CPU), 0, 0
         for case in cases:
-            if shortage(definition, case, _CPU, subject.op.peak_bytes) is None:
-                trial = subject.trial(case, run=_nothing)
-                try:
-                    inputs = trial.inputs
-                except Exception:
-                    if case.size != WORKLOAD:
-                        raise
-                    # on shorter axes the tensors of its file may have other shapes
-                    continue
-                # without recordings the axes are short, and small weights are copied
-                # and compared faster as tensors than as lazy weights
-                if recordings is None:
-                    inputs = {n: fresh(value, _CPU) for n, value in inputs.items()}
-                is_recorded = case.name in recorded
-                runner.prepared_cases.append(
-                    PreparedCase(case, inputs, is_recorded, subject.op.oracle)
-                )
+            size = tensor_bytes(definition, case)
+            more = needed_bytes(definition, case, subject.op.peak_bytes) - size
+            most = held + size + max(more, passing)
+            if room is not None and most > room / sharing:
+                share = f"{most / 2**30:.1f} of {room / sharing / 2**30:.1f} GiB"
+                runner.not_asked[case.name] = f"needs {share} of memory"
+                continue
+            trial = subject.trial(case, run=_nothing)
+            try:
+                inputs = trial.inputs
+            except Exception:
+                if case.size != WORKLOAD:
+                    raise
+                # on shorter axes the tensors of its file may have other shapes
+                runner.not_asked[case.name] = "its file has no inputs of these axes"
+                continue
+            # without recordings the axes are short, and small weights are copied
+            # and compared faster as tensors than as lazy weights
+            if recordings is None:
+                inputs = {n: fresh(value, _CPU) for n, value in inputs.items()}
+            is_recorded = case.name in recorded
+            runner.prepared_cases.append(
+                PreparedCase(case, inputs, is_recorded, subject.op.oracle)
+            )
+            # one process keeps the inputs of all cases, of lazy weights the tensors
+            held, passing = held + size, max(more, passing)
+            runner.most_bytes = held + passing
         runner._keep_answers()
         return runner
 
@@ -166,11 +188,42 @@ class MutantRunner:
                     catch = self._run_test(name, stand, trial, run)
                     if catch is not None:
                         self.left_out.append(catch)
+            if stand.is_compared:
+                self.not_asked.pop(stand.case.name, None)
             stand.seconds = time.process_time() - begun
             if stand.has_answer:
                 with suppress(Exception):
                     stand.results = results(self.subject, trial)
         self.seconds = time.process_time() - start
+
+    def drop_raising_workloads(self) -> None:
+        """Leave out the workloads in which the unchanged reference raises.
+
+        On shorter axes the numbers of experts or tokens in its file may lie beyond them.
+        """
+        workloads = {
+            s.case.name for s in self.prepared_cases if s.case.size == WORKLOAD
+        }
+        raised = {c.case: c.why for c in self.left_out if c.raised}
+        dropped = {name: raised[name] for name in raised if name in workloads}
+        self.not_asked |= dropped
+        self.prepared_cases = [
+            stand for stand in self.prepared_cases if stand.case.name not in dropped
+        ]
+        self.left_out = [c for c in self.left_out if c.case not in dropped]
+
+    @property
+    def objection(self) -> str | None:
+        """Return why no case can catch anything, None where the reference passes in one.
+
+        One in which nothing is compared would let every mutant survive.
+        """
+        if any(stand.is_compared for stand in self.prepared_cases):
+            return None
+        for catch in self.left_out:
+            return f"the reference itself does not pass {catch}"
+        why = [f"{case}: {why}" for case, why in self.not_asked.items()]
+        return f"nothing was compared: {why[0] if why else 'there is no case'}"
 
     @property
     def longest(self) -> float:
@@ -261,6 +314,10 @@ class MutantRunner:
             kind = type(error).__name__
             return Catch(name, stand.case.name, f"{kind}: {_text(error)}")
         if checked.defect is None:
+            if checked.skipped is not None and name in _OF_RESULTS:
+                self.not_asked.setdefault(stand.case.name, str(checked.skipped))
+            elif checked.comparisons:
+                stand.is_compared = True
             return None
         return Catch(name, stand.case.name, reason(checked.defect))
 
@@ -292,6 +349,7 @@ class MutantRunner:
                     raise
                 # on shorter axes its file's numbers of tokens may lie beyond them
                 self.prepared_cases.remove(stand)
+                self.not_asked[stand.case.name] = "its file has no answer on these axes"
                 continue
             stand.oracle, stand.has_answer = partial(_answered, answer), True
 

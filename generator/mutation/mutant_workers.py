@@ -19,7 +19,6 @@ from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
 from generator.results.audits import CAUGHT, SURVIVED
-from generator.running.free_memory import needed_bytes
 from kernel_judge.reference import load_run
 
 # wall-clock seconds for a second of CPU: on a busy machine a process gets a part of it
@@ -43,7 +42,7 @@ def run_all(
     """
     # copies of tensors are no bound of what attention's scores need in passing: the
     # reference has run here
-    most = max(_most_bytes(job), passing_bytes())
+    most = max(job.runner.most_bytes, passing_bytes())
     # once in each fork
     limit = cache(partial(limit_memory, most + MORE_BYTES))
 
@@ -85,9 +84,3 @@ def _result(planned: MutantResult, outcome: Outcome) -> MutantResult:
         # the mutant wrote it
         pass
     return replace(planned, status=CAUGHT, test="run", why=outcome.why)
-
-
-def _most_bytes(job: AuditJob) -> int:
-    definition, count = job.runner.subject.definition, job.runner.subject.op.peak_bytes
-    stands = job.runner.prepared_cases
-    return max((needed_bytes(definition, s.case, count) for s in stands), default=0)

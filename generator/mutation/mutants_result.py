@@ -37,6 +37,7 @@ class DefinitionResult:
 
     `reduced` are the axes that were audited shorter than the definition has them.
     `left_out` are tests that the reference itself does not pass: they catch nothing.
+    `not_asked` maps the cases in which nothing was compared to the reason.
     `error` says why a definition could not be audited at all.
     """
 
@@ -46,6 +47,7 @@ class DefinitionResult:
     mutants: tuple[MutantResult, ...] = ()
     reduced: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    not_asked: Mapping[str, str] = field(default_factory=dict)
     recorded_cases: int = 0
     seconds: float = 0.0
     error: str = ""

@@ -47,6 +47,8 @@ def mutants_report(
         f"{plural(len(results), 'definition')}: {plural(judged, 'mutant')} that are not "
         f"equivalent, {total[SURVIVED]} survived"
     )
+    failed = sum(bool(result.error) for result in results)
+    summary += f"; {plural(failed, 'definition')} not audited" if failed else ""
     totals = (plural(len(results), "definition"), *_counts(results))
     rows = [_mutants(result) for result in results]
     table = Table(
@@ -55,6 +57,7 @@ def mutants_report(
     reduced = ((r.op_type, r.reduced) for r in results)
     remarks = [
         *(remark for result in results for remark in _of_definition(result)),
+        *(remark for result in results for remark in _not_asked(result)),
         *shortened(reduced, "audited on shorter axes, without recordings"),
     ]
     tables = [table, _lines(remarks)]
@@ -163,6 +166,19 @@ def _of_definition(result: DefinitionResult) -> Iterator[tuple[str, str]]:
         yield result.definition, f"not audited: {result.error}"
     for test in result.left_out:
         yield result.definition, f"the reference itself does not pass {test}"
+
+
+def _not_asked(result: DefinitionResult) -> Iterator[tuple[str, str]]:
+    """Yield in how many cases nothing was compared, with the first of each reason."""
+    first: dict[str, str] = {}
+    for case, why in result.not_asked.items():
+        first.setdefault(why.split(":")[0], f"{case}: {why}")
+    if first:
+        count = plural(len(result.not_asked), "case")
+        yield (
+            result.definition,
+            f"not compared in {count}: {'; '.join(first.values())}",
+        )
 
 
 def _survivor(definition: str, mutant: MutantResult) -> Table:

@@ -36,7 +36,8 @@ class Seeded:
 
     `siblings` are the subjects of its rendered file: relations compare some references.
 
-    `share` is the part of the free memory that a case may need.
+    `share` is the part of the free memory that a case may need. `compared` counts
+    outputs that were compared with another implementation's, or a relation's.
     """
 
     subject: Subject
@@ -45,6 +46,14 @@ class Seeded:
     tests: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     p_values: list[float] = field(default_factory=list)
+    compared: int = 0
+
+    @property
+    def nothing_compared(self) -> str | None:
+        """Return why no output was compared with anything, None if one was."""
+        if self.compared:
+            return None
+        return next(iter(self.skipped), "there is no case")
 
     @property
     def most_bytes(self) -> int:
@@ -123,6 +132,7 @@ class Seeded:
         else:
             values = (compared.p_value for compared in checked.comparisons)
             self.p_values += [value for value in values if value is not None]
+            self.compared += len(checked.comparisons)
             if checked.skipped is not None:
                 why = one_line(str(checked.skipped), _SHORT)
                 self.skipped[f"{kind}: {why}"] += 1

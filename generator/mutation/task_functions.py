@@ -42,7 +42,10 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     dataset, file = Path(task["root"]), DatasetFile(**task["file"])
     limits = workload_maxima(dataset, file) if task["limits"] else None
     definition, tolerance = _definition(task), task["tolerance"]
-    job = prepare(definition, recordings, tolerance, dataset, limits)
+    job = prepare(definition, recordings, tolerance, dataset, limits, task["sharing"])
+    why = job.runner.objection
+    if why is not None:
+        raise CannotRun(why)
     within = _CHECKING + waiting_seconds(job)
     link.at(within=within)
     why = objection(job)
@@ -52,14 +55,11 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     for place, result in run_all(job, task["lanes"]):
         mutants[place] = asdict(result)
         link.at(within=within)
-    left_out = [
-        f"{catch.test} in case {catch.case}: {catch.why}"
-        for catch in job.runner.left_out
-    ]
     return {
         "mutants": [mutants[place] for place in sorted(mutants)],
         "reduced": dict(job.axes),
-        "left_out": left_out,
+        "left_out": [*map(str, job.runner.left_out)],
+        "not_asked": job.runner.not_asked,
         "recorded_cases": sum(stand.is_recorded for stand in job.runner.prepared_cases),
     }
 
@@ -85,6 +85,8 @@ def run_seeds(task: Arguments, link: Link) -> dict[str, Any]:
         if not (axes and raises):
             break
         link.say(None)
+    if not alarms and (why := tests.nothing_compared) is not None:
+        raise CannotRun(f"nothing was compared: {why}")
     return {
         "seeds": [first, last],
         "alarms": alarms,

@@ -234,11 +234,25 @@ def test_a_result_that_is_damaged_is_made_anew(audited, tmp_path):
     assert "from the last audit" not in err
 
 
-def test_without_an_op_module_nothing_is_compared_and_that_shows(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ((), "not audited"),
+        (("--limits",), "not audited"),
+        (("--seeds", "2"), "not asked to the end"),
+        (("--tolerances",), "not measured"),
+    ],
+)
+def test_without_an_op_module_nothing_is_compared_and_that_is_no_audit(
+    tmp_path, options, what
+):
     root = dataset(tmp_path, TWICE)
-    status, out, _ = audit(
-        *("--all", "--dataset", root, "--resume", root / "state", "--survivors")
-    )
+    kept = () if "--tolerances" in options else ("--resume", root / "state")
+    status, out, err = audit("--all", "--dataset", root, *kept, *options)
     assert status == 1
-    assert "twice_n4: operator 2:11 x * 2 → (x / 2)" in out
-    assert "there is nothing to compare with" in out
+    line = next(x for x in out.splitlines() if x.startswith("twice_n4: "))
+    assert f": {what}: nothing was compared: " in line
+    assert "UNRESOLVED" in line
+    assert "survived" not in line
+    if what == "not audited":
+        assert "1 definition not audited" in err

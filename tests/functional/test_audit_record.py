@@ -14,20 +14,24 @@ from tests.functional.test_audit import audit, with_text
 from tests.functional.test_validate import run
 
 NORM, WRONG, TWICE, GONE = "rmsnorm_h128", "rmsnorm_h128_wrong", "twice_n4", "gone"
-# of no known op_type: nothing is compared, so that every defect survives
+# of no known op_type, proven by a text: what it adds is below every bound
 SURVIVING: dict[str, Any] = {
     "name": TWICE,
     "op_type": "twice",
     "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": 4}},
     "inputs": {"x": {"shape": ["M", "N"], "dtype": "float32"}},
     "outputs": {"y": {"shape": ["M", "N"], "dtype": "float32"}},
-    "reference": "def run(x):\n    return x * 2\n",
+    "reference": "def run(x):\n    return x * 2 + 1e-12\n",
 }
+ORACLE = "def run(x):\n    return x + x\n"
 
 
 def dataset(root: Path) -> Path:
     """Write a norm, one whose reference is wrong itself, and one with survivors."""
     wrong = with_text(("inverse_rms * weight", "inverse_rms * 2 * weight"), name=WRONG)
+    text = root / "oracles" / "twice" / f"{TWICE}.py"
+    text.parent.mkdir(parents=True)
+    text.write_text(ORACLE)
     return write_dataset(root, [with_text(name=NORM), wrong, SURVIVING])
 
 
@@ -132,9 +136,9 @@ def test_each_definition_has_a_line_and_others_stay(first):
     assert counts["caught"] >= 35
     assert twice["counts"]["survived"] == len(twice["survivors"]) > 1
     assert {
-        "name": "operator 2:11 x * 2 → (x / 2)",
-        "before": "return x * 2",
-        "after": "return (x / 2)",
+        "name": "dropped 2:11 x * 2 + 1e-12 → (x * 2)",
+        "before": "return x * 2 + 1e-12",
+        "after": "return (x * 2)",
     } in twice["survivors"]
     assert norm["torch"].startswith("2.")
     assert f"{AUDIT}: 2 definitions recorded" in err
@@ -172,10 +176,10 @@ def test_validate_and_verify_say_what_is_on_record(first):
     assert done.returncode == 0
     found = [line for line in done.stdout.splitlines() if "[audit-" in line]
     assert ["[audit-missing]" in line for line in found] == [True, False]
-    assert "12 planted defects of 13 survived: operator 2:11 x * 2" in found[1]
+    assert "4 planted defects of 17 survived: operator 2:11 x * 2 + 1e-12" in found[1]
     assert run("validate", "--dataset", str(root), "--strict").returncode == 1
     done = run("verify", "--dataset", str(root))
-    assert f"| {TWICE} | 1 / 13 | 12 |" in done.stdout
+    assert f"| {TWICE} | 13 / 17 | 4 |" in done.stdout
     assert f"| {WRONG} | never audited |" in done.stdout
     assert (
         "not in the dataset: 1 definition of the evidence, gone for one" in done.stderr

@@ -93,12 +93,12 @@ WRONG = [
     (
         "return (x",
         "return None and (x",
-        "not measured: no case could be measured: one-row: output and oracle's don't",
+        "not measured: nothing was compared: one-row: output and oracle's don't",
     ),
     (
         "return (x",
         "return float('nan') * (x",
-        "not measured: no case could be measured: no case has finite outputs",
+        "not measured: nothing was compared: no case has finite outputs",
     ),
 ]
 

@@ -86,6 +86,7 @@ def measure(
             path,
             rows,
             left_out=tuple(errors.left_out),
+            error=f"nothing was compared: {errors.left_out[0]}" if unresolved else "",
         )
     _go_through(definition, subject, errors, None if short else recordings)
     if short:
@@ -102,7 +103,7 @@ def measure(
         errors.off,
         short,
         tuple(errors.left_out),
-        error="" if rows else f"no case could be measured: {why}",
+        error="" if errors.rows else f"nothing was compared: {why}",
     )
 
 

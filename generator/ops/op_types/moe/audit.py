@@ -14,6 +14,16 @@ _BLOCK = 128
 
 
 def reduced(axes: Axes) -> Axes:
+    """Return few experts and columns, or all experts where workloads state numbers of them.
+
+    The columns are then fewer.
+    """
+    if "top_k" in axes and "num_local_experts" not in axes:
+        return _columns(96, 64)
+    return unrounded(axes)
+
+
+def unrounded(axes: Axes) -> Axes:
     """Return more than one block of 128 each, not equally many, and fewer experts."""
     return {**_experts(axes, 32), **_columns(3 * _BLOCK, 2 * _BLOCK)}
 
@@ -21,9 +31,6 @@ def reduced(axes: Axes) -> Axes:
 def for_limits(axes: Axes) -> Axes:
     """Return short rows of all experts, whose numbers a workload may state."""
     return _columns(3 * _BLOCK, 2 * _BLOCK)
-
-
-unrounded = reduced
 
 
 def tiny(axes: Axes) -> Axes:
