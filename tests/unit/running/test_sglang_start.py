@@ -88,9 +88,10 @@ IMPORTS = {
 
 
 @pytest.mark.parametrize("text", IMPORTS)
-def test_a_failing_import_is_a_reason(fresh, adapters, folder, monkeypatch, text):
-    broken = write(folder / "broken", {"sglang/__init__.py": text})
-    monkeypatch.syspath_prepend(broken)
+def test_a_failing_import_is_a_reason(fresh, adapters, tmp_path, monkeypatch, text):
+    # a folder of each text's own: two of one length, written within a second of each
+    # other at one path, are one to Python's cache of compiled files
+    monkeypatch.syspath_prepend(write(tmp_path, {"sglang/__init__.py": text}))
     assert sglang.absence() is None
     with pytest.raises(sglang.Unavailable) as caught:
         ask(adapters.doubled)
@@ -103,8 +104,8 @@ def test_a_failing_import_is_a_reason(fresh, adapters, folder, monkeypatch, text
     assert str(again.value) == str(caught.value) == str(sglang.absence())
 
 
-def test_an_import_that_never_ends_is_a_reason(fresh, adapters, folder, monkeypatch):
-    slow = write(folder / "slow", {"sglang/__init__.py": "import time; time.sleep(99)"})
+def test_an_import_that_never_ends_is_a_reason(fresh, adapters, tmp_path, monkeypatch):
+    slow = write(tmp_path, {"sglang/__init__.py": "import time; time.sleep(99)"})
     monkeypatch.syspath_prepend(slow)
     monkeypatch.setenv(sglang.START_VARIABLE, "6")
     with pytest.raises(sglang.Unavailable, match="its import took over 6 s"):
