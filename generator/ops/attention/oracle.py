@@ -13,6 +13,11 @@ from generator.ops.attention.variant import Variant
 from generator.ops.paging import input_table, key_lengths, query_starts, token_slots
 
 _PLAIN = Variant()
+# of a step's keys, values and logits, about: a core's cache holds so much; a GPU's calls
+# take as long
+_CPU_BYTES, _GPU_BYTES = 4 << 20, 256 << 20
+# queries times keys of a sequence that a CPU asks for without waiting for the GPU
+_SHORT = 1 << 20
 
 
 def oracle_attention(
@@ -38,45 +43,72 @@ def oracle_attention(
     lse = torch.full((q_len, heads), -math.inf, dtype=torch.float64, device=q.device)
     if sinks is not None:
         lse[:] = sinks.double() / math.log(2.0)
-    visible = visible_keys(q_len, kv_len, variant).to(q.device)
+    place = q.device if q_len * kv_len > _SHORT else torch.device("cpu")
+    visible = visible_keys(q_len, kv_len, variant, place)
     if mask is not None and mask.dtype == torch.bool:
-        visible &= mask
+        visible = visible.to(q.device) & mask
         mask = None
-    some = visible.any(dim=1)
-    hidden = ~visible[some]
+    seeing = visible.any(dim=1)
+    # all rows where no query is without a key: choosing rows waits for a GPU
+    some = slice(None) if seeing.all() else seeing.to(q.device)
+    hidden = (~visible[seeing]).to(q.device)[:, None] if not visible.all() else None
+    rows = int(seeing.sum())
+    if variant.slopes:
+        # of each key from each query, negative where it stands before
+        distance = torch.arange(kv_len) - torch.arange(kv_len - q_len, kv_len)[:, None]
+        distance = distance[seeing.cpu(), None].double().to(q.device)
     ratio = heads // kv_heads
-    # of each key from each query, negative where it stands before
-    distance = torch.arange(kv_len) - torch.arange(kv_len - q_len, kv_len)[:, None]
-    distance = distance[some.cpu(), None].double().to(q.device)
-    for kv_head in range(kv_heads if kv_len else 0):
-        # these query heads read this key head
-        group = slice(kv_head * ratio, (kv_head + 1) * ratio)
-        keys, values = k[:, kv_head].double(), v[:, kv_head].double()
+    # key heads at a time: of short sequences one at a time would be calls alone
+    each = 8 * kv_len * (rows * ratio + k.shape[2] + v.shape[2])
+    step = max(1, (_GPU_BYTES if q.is_cuda else _CPU_BYTES) // max(each, 1))
+    for first in range(0, kv_heads if kv_len else 0, step):
+        own = slice(first, first + step)
+        # these query heads read these key heads
+        group = slice(first * ratio, (first + step) * ratio)
+        # [key heads, keys, d], and the queries of each: [key heads, rows · ratio, d]
+        keys, values = (x[:, own].double().transpose(0, 1) for x in (k, v))
+        asking = _by_key_head(q[some, group].double(), ratio).flatten(1, 2)
         # in place: fresh memory for each step takes longer than the arithmetic
-        logits = (q[some, group].double() @ keys.T).mul_(sm_scale)
+        logits = (asking @ keys.mT).view(len(keys), rows, ratio, kv_len).mul_(sm_scale)
         if variant.soft_cap > 0:
             logits.div_(variant.soft_cap).tanh_().mul_(variant.soft_cap)
         if mask is not None:
             logits += mask[some, None]
         if variant.slopes:
             slopes = torch.tensor(variant.slopes[group], dtype=torch.float64)
-            logits += slopes.to(q.device)[:, None] * distance
-        bits = logits.div_(math.log(2.0)).masked_fill_(hidden[:, None], -math.inf)
+            logits += slopes.to(q.device).view(-1, 1, ratio, 1) * distance
+        bits = logits.div_(math.log(2.0))
+        if hidden is not None:
+            bits.masked_fill_(hidden, -math.inf)
         # of the sinks alone so far
-        sink = lse[some, group][:, :, None]
-        peak = torch.maximum(bits.amax(dim=2, keepdim=True), sink)
+        sink = _by_key_head(lse[some, group], ratio)[..., None]
+        peak = torch.maximum(bits.amax(dim=3, keepdim=True), sink)
         weights = bits.sub_(peak).exp2_()
-        total = weights.sum(dim=2, keepdim=True) + torch.exp2(sink - peak)
-        output[some, group] = weights @ values / total
-        lse[some, group] = (torch.log2(total) + peak)[:, :, 0]
+        total = weights.sum(dim=3, keepdim=True) + torch.exp2(sink - peak)
+        mean = (weights.flatten(1, 2) @ values).view(
+            *total.shape[:3], v.shape[2]
+        ) / total
+        output[some, group] = mean.transpose(0, 1).flatten(1, 2)
+        lse[some, group] = (torch.log2(total) + peak)[..., 0].transpose(0, 1).flatten(1)
     return output, lse
 
 
-def visible_keys(q_len: int, kv_len: int, variant: Variant = _PLAIN) -> torch.Tensor:
+def _by_key_head(of_queries: torch.Tensor, ratio: int) -> torch.Tensor:
+    """Return [rows, heads, …] as [key heads, rows, ratio, …]."""
+    rows, heads, *rest = of_queries.shape
+    return of_queries.reshape(rows, heads // ratio, ratio, *rest).transpose(0, 1)
+
+
+def visible_keys(
+    q_len: int,
+    kv_len: int,
+    variant: Variant = _PLAIN,
+    device: torch.device | None = None,
+) -> torch.Tensor:
     """Return which keys each query of a sequence sees: bool [q_len, kv_len]."""
-    own = torch.arange(q_len)[:, None] + (kv_len - q_len)
-    keys = torch.arange(kv_len)
-    visible = torch.ones(q_len, kv_len, dtype=torch.bool)
+    own = torch.arange(q_len, device=device)[:, None] + (kv_len - q_len)
+    keys = torch.arange(kv_len, device=device)
+    visible = torch.ones(q_len, kv_len, dtype=torch.bool, device=device)
     if variant.causal:
         visible &= keys <= own
     if variant.window_left >= 0:
