@@ -99,8 +99,13 @@ class Stream:
 
 def _fill(part: torch.Tensor, bits: np.random.Philox, scale: np.float32) -> None:
     raw = bits.random_raw((len(part) + 1) // 2)
-    halves = raw.view(np.int16).reshape(-1, 2)[: len(part)]
+    # the upper and the lower half of each word, with their signs
+    upper = raw.view(np.int32)[: len(part)]
+    lower = upper << 16
+    upper >>= 16
+    lower >>= 16
+    upper += lower
     # exact: 17 bits
-    total = np.add(halves[:, 0], halves[:, 1], dtype=np.float32)
+    total = upper.astype(np.float32)
     total *= scale
     part.copy_(torch.from_numpy(total))
