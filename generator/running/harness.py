@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import torch
 
 from generator.running.automatch import op_by_name
 from generator.running.custom_inputs import CustomInputs
+from generator.running.free_memory import shortage
 from generator.running.own_oracle import BackwardOracle, TextOracle
 from generator.running.rendered import subjects_in
 from generator.running.skipped_test import Skipped
@@ -134,6 +136,13 @@ class ReferenceTests:
 
     def test_matches_cpu(self, trial: Trial, record_property: RecordProperty) -> None:
         """`run()` returns on a CPU what it does on the GPU."""
+        subject = self.subject()
+        # a process that takes more of the host's memory than there is would be killed
+        lack = shortage(
+            subject.definition, trial.case, torch.device("cpu"), subject.op.peak_bytes
+        )
+        if lack is not None and trial.device.type != "cpu":
+            raise Skipped(lack)
         self._settle(checks.matches_cpu(self.subject(), trial), record_property)
 
     def _settle(
