@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 
 from generator.evaluation.arena import Layout, Slices
+from generator.evaluation.drawing_ahead import DrawingAhead
 from generator.evaluation.draws import draws_of
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.left_out import left_out
@@ -85,7 +86,8 @@ class Judge:
     """Ask one solution of a definition, and keep what it came to.
 
     `secret` seeds the order and the draws. Every call is judged; after one without an
-    answer nothing more is asked, with `until_wrong` after a wrong answer either.
+    answer nothing more is asked, with `until_wrong` after a wrong answer either. What is
+    drawn `ahead` is waited for.
     """
 
     session: SolutionCaller
@@ -95,6 +97,7 @@ class Judge:
     secret: int
     failures: Failures | None = None
     until_wrong: bool = False
+    ahead: DrawingAhead | None = None
     _found: dict[str, CaseVerdict] = field(default_factory=dict)
     _earlier: dict[str, tuple[int, tuple[Any, ...]]] = field(default_factory=dict)
 
@@ -104,13 +107,8 @@ class Judge:
 
     def judge(self) -> list[CaseVerdict]:
         """Return the verdicts on cases and workloads, then those on relations."""
-        asked = [
-            (name, one, slot)
-            for name, rounds in self.asked.rounds
-            for one, slot in _calls_of(rounds)
-        ]
         try:
-            for name, one, slot in shuffled(asked, self.secret):
+            for name, one, slot in in_order(self.asked, self.secret):
                 self._judged(name, one, partial(self._case, name, one, slot))
                 one.drop()
             for relation, one in self.asked.relations:
@@ -126,6 +124,8 @@ class Judge:
     ) -> None:
         """Keep the verdict on one question. Raises Refused where no call can follow."""
         self._name, self._workload = name, one.workload
+        if self.ahead is not None:
+            self.ahead.wait_for(one)
         try:
             metrics = ask()
             self._keep(CaseVerdict(name, PASSED, "", metrics, one.workload))
@@ -371,6 +371,16 @@ def _rank(verdict: CaseVerdict) -> tuple[int, float]:
     """Return how bad a verdict is, then its greatest error; NaN is the greatest."""
     error = verdict.metrics.get("max_abs", 0.0)
     return ORDER.index(verdict.verdict), math.inf if math.isnan(error) else error
+
+
+def in_order(asked: EvaluationRounds, secret: int) -> list[tuple[str, Round, int]]:
+    """Return the calls for cases in the order in which a judge asks: name, round, slot."""
+    every = [
+        (name, one, slot)
+        for name, rounds in asked.rounds
+        for one, slot in _calls_of(rounds)
+    ]
+    return shuffled(every, secret)
 
 
 def _calls_of(rounds: Sequence[Round]) -> list[tuple[Round, int]]:

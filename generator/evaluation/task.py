@@ -25,8 +25,9 @@ from generator.evaluation.conditions.asking import Asking
 from generator.evaluation.conditions.condition import SOAK, Condition
 from generator.evaluation.confined import Confinement
 from generator.evaluation.confined_reference import ConfinedReference
+from generator.evaluation.drawing_ahead import DrawingAhead
 from generator.evaluation.failures import Failures
-from generator.evaluation.judge import Judge
+from generator.evaluation.judge import Judge, in_order
 from generator.evaluation.memory import MemoryOfCalls, rival_sessions
 from generator.evaluation.missing import missing
 from generator.evaluation.room import alone_if_short, is_short
@@ -211,6 +212,7 @@ class _Bench:
         task = self._task
         # whatever else is in this task: the same on every number of tasks
         drawn = random.Random(f"{task['secret']} {solution.path}")
+        seed = partial(drawn.randrange, 2**62)
         # its processes begin while the questions are drawn
         self._confined.prepare()
         with self._uses():
@@ -221,7 +223,7 @@ class _Bench:
                 self._workloads,
                 self._root,
                 self._device,
-                drawn.randrange(2**62),
+                seed(),
                 own_cases="cases" in task["asks"],
                 fuzz=task["fuzz"],
                 run=self._reference if task["runs_references"] else _not_run,
@@ -239,34 +241,36 @@ class _Bench:
             why = "it has no oracle, and its reference is not executed here"
             return [CaseVerdict("", SKIPPED, why)]
         interface = asked.subject.interface
-        passes, secret = solution.passes_outputs, drawn.randrange(2**62)
+        passes, secret = solution.passes_outputs, seed()
         count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
-        with ThreadPoolExecutor(1) as beside:
+        calls = [one for _, one, _ in in_order(asked, secret)]
+        calls += [one for _, one in asked.relations]
+        with closing(DrawingAhead(calls)) as ahead, ThreadPoolExecutor(1) as beside:
             built = beside.submit(self._opened, solution, count)
             others = second_draws(asked) if task["timing"] else {}
-        try:
-            session = built.result()
-        except Refused as refused:
-            return [CaseVerdict("build", refused.verdict, refused.reason)]
-        with closing(session):
-            session.allow(task["budget"] or _budget(self._allowed, asked))
-            with self._uses():
-                failures = self._failures(solution)
-                judged_by = (session, asked, self._device, passes, secret, failures)
-                judge = Judge(*judged_by, until_wrong=task["until_wrong"])
-                cases = judge.judge()
-                if cases and task["timing"] and worst(cases).verdict == PASSED:
-                    rivals = self._rivals(asked)
-                    how = (session, asked, cases, others, passes, secret, rivals)
-                    cases = timed(*how, notes)
-            if task["memory"] and cases and worst(cases).verdict == PASSED:
-                cases += self._measured(solution, asked, drawn.randrange(2**62), memory)
-            asks = task["conditions"] or task["sanitizers"]
-            if asks and cases and worst(cases).verdict == PASSED:
-                about = (session, solution, asked, drawn.randrange(2**62))
-                conditions |= self._under_conditions(*about)
-                cases += required(conditions, task["required"])
-            return cases
+            try:
+                session = built.result()
+            except Refused as refused:
+                return [CaseVerdict("build", refused.verdict, refused.reason)]
+            with closing(session):
+                session.allow(task["budget"] or _budget(self._allowed, asked))
+                with self._uses():
+                    failures = self._failures(solution)
+                    by = (session, asked, self._device, passes, secret, failures)
+                    judge = Judge(*by, until_wrong=task["until_wrong"], ahead=ahead)
+                    cases = judge.judge()
+                    if cases and task["timing"] and worst(cases).verdict == PASSED:
+                        rivals = self._rivals(asked)
+                        how = (session, asked, cases, others, passes, secret, rivals)
+                        cases = timed(*how, notes)
+                if task["memory"] and cases and worst(cases).verdict == PASSED:
+                    cases += self._measured(solution, asked, seed(), memory)
+                asks = task["conditions"] or task["sanitizers"]
+                if asks and cases and worst(cases).verdict == PASSED:
+                    about = (session, solution, asked, seed())
+                    conditions |= self._under_conditions(*about)
+                    cases += required(conditions, task["required"])
+                return cases
 
     def _under_conditions(
         self, session: Session, solution: Solution, asked: EvaluationRounds, secret: int
