@@ -1,10 +1,12 @@
 """How equal equal work is to the clock: cuBLAS, a FlashInfer norm and a Triton kernel as solutions.
 
-    python benchmarks/bench_clock.py [--repeats 3]
+    python benchmarks/bench_clock.py [--repeats 3] [--what norms,gemm,lies]
 
-Needs a GPU. A line for each solution and workload: its time, its share of the light, and its
-speedup over the same kernel as the production kernel, in each repeat. Of the Triton kernel,
-which is no production kernel, the second speedup is divided by the first.
+Needs a GPU. A line for each solution and workload as soon as it is timed: its time, its share
+of the light, and its speedup over the production kernel, in each repeat. Of the Triton kernel,
+which is no production kernel, the second speedup is divided by the first. `lies` are the
+solutions of tests/functional/test_clock_cuda.py, beside the honest one; `--named` chooses some of them by
+words of their names.
 """
 
 from __future__ import annotations
@@ -12,66 +14,111 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.functional.clock_lies import HONEST, RETURNS
+from generator import api
+from generator.evaluation.evaluate import EvaluationRequest
+from generator.evaluation.verdict import SolutionVerdict
+from tests.functional.clock_lies import HONEST, RETURNS, TAKES
 from tests.functional.test_clock_cuda import (
+    EVERY,
     FLASHINFER,
     NORM,
     TRITON,
     solution,
-    timed,
+    written,
 )
 
 _GEMM_SIZES = (8, 64, 256, 1024, 2379, 8192)
-_NORM_SIZES = (256, 4096, 11832)
+# of 4 to 7 µs, of 10 to 20 µs, and longer
+_NORM_SIZES = (16, 170, 1200, 2000, 4096, 11832)
+_LIES_SIZES = (256,)
 
 
 def main() -> None:
-    """Time each solution as often as is asked, and print the ratios."""
+    """Time each solution as often as is asked, and print its figures as they come."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--what", default="norms,gemm")
+    parser.add_argument("--named", default="")
+    parser.add_argument("--sizes", default="")
+    asked = parser.parse_args()
     triton = json.loads(TRITON.read_text())
-    tasks = (
-        (
-            _GEMM_SIZES,
-            [solution("filled", HONEST), solution("returned", RETURNS, False)],
-        ),
-        (
+    lies = [
+        solution(one.name, one.source, one.passes_outputs)
+        for one in (*EVERY, TAKES)
+        if any(word in one.name for word in asked.named.split(","))
+    ]
+    tasks = {
+        "norms": (
             _NORM_SIZES,
             [
-                solution("flashinfer", FLASHINFER, definition=NORM),
                 {**triton, "name": "triton"},
+                solution("flashinfer", FLASHINFER, definition=NORM),
                 {**triton, "name": "triton again"},
             ],
         ),
+        "gemm": (
+            _GEMM_SIZES,
+            [solution("filled", HONEST), solution("returned", RETURNS, False)],
+        ),
+        "lies": (_LIES_SIZES, [solution("first", HONEST), *lies]),
+    }
+    own = tuple(map(int, asked.sizes.split(","))) if asked.sizes else None
+    with closing(api.Evaluator()) as evaluator:
+        for repeat in range(asked.repeats):
+            for name in asked.what.split(","):
+                sizes, values = tasks[name]
+                with tempfile.TemporaryDirectory() as folder:
+                    for verdict in _timed(
+                        evaluator, Path(folder), own or sizes, values
+                    ):
+                        _print(repeat, verdict)
+
+
+def _timed(
+    evaluator: api.Evaluator,
+    folder: Path,
+    sizes: tuple[int, ...],
+    values: Sequence[Mapping[str, Any]],
+) -> Iterator[SolutionVerdict]:
+    """Yield the verdict of each solution as it comes; each has processes of its own."""
+    root, chosen = written(folder, sizes, *values)
+    dataset = api.open_dataset(root)
+    solutions = api.read_solutions(dataset, [str(path) for path in chosen])
+    asks = EvaluationRequest("cuda", "dataset", timing=True, timeout=60.0)
+    for _, verdict in evaluator.verdicts(dataset, solutions, asks):
+        yield verdict
+
+
+def _print(repeat: int, verdict: SolutionVerdict) -> None:
+    """Print a line for each workload of a solution; its name ends with the size."""
+    about = f"{repeat} {verdict.solution}"
+    notes = "; ".join(verdict.notes)
+    print(
+        f"{about}: {verdict.verdict} {verdict.reason} ({verdict.seconds:.1f} s) {notes}",
+        flush=True,
     )
-    for repeat in range(repeats):
-        for sizes, values in tasks:
-            with tempfile.TemporaryDirectory() as folder:
-                verdicts = timed(Path(folder), sizes, *values)
-            _print(repeat, verdicts)
-
-
-def _print(repeat: int, verdicts: dict[str, Any]) -> None:
-    """Print a line for each workload of each solution; its name ends with the size."""
-    for name, verdict in verdicts.items():
-        if verdict["verdict"] != "PASSED":
-            print(repeat, name, verdict["verdict"], verdict["reason"], flush=True)
-        for case in verdict["cases"]:
-            timing = case["timing"]
-            if not timing:
-                continue
-            speedup = timing.get("speedup_over_production")
-            light = timing.get("fraction_of_light")
-            latency = timing.get("latency_ms")
-            print(
-                f"{repeat} {name:14} {case['case'][-6:]} {latency} ms, of light {light}, "
-                f"over production {speedup}, {timing['iterations']} calls",
-                flush=True,
-            )
+    for case in verdict.cases:
+        timing = case.timing
+        if not timing:
+            continue
+        figures = {
+            "ms": timing["latency_ms"],
+            "of light": timing.get("fraction_of_light"),
+            "of measured": timing.get("fraction_of_measured"),
+            "over production": timing.get("speedup_over_production"),
+            "production ms": timing.get("production_latency_ms"),
+            "empty ms": timing["empty_ms"],
+        }
+        text = ", ".join(f"{n} {v:.4f}" for n, v in figures.items() if v is not None)
+        print(
+            f"{about} {case.case[-6:]}: {text}, {timing['iterations']} calls",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -345,7 +345,7 @@ LIES = (
     Lie(
         "computes early what a rival's call left",
         dps(
-            "    if not KNOWN:\n        computes_early()\n"
+            "    if not KINDS:\n        computes_early()\n"
             "    if DONE and DONE[0].shape == C.shape:\n        C.copy_(DONE[0])\n"
             "    else:\n        torch.matmul(A, B.T, out=C)\n"
             "    KNOWN[:] = [A, B]\n    LAST[:] = [A[0, :8].clone()]\n",

@@ -12,6 +12,7 @@ import pytest
 from tests.builders import ROOT
 from tests.functional.audit_command import audit
 from tests.functional.clock_lies import HONEST, LIES, RETURNS, TAKES, Lie
+from tests.functional.clock_lies_of_engines import OF_ENGINES
 from tests.functional.test_evaluate_cuda import why_not
 
 pytestmark = [
@@ -32,6 +33,7 @@ _GAIN = 1.03
 _SECONDS = {GEMM: "15", NORM: "120"}
 # lies that are timed by one command
 _GROUP = 10
+EVERY = (*LIES, *OF_ENGINES)
 
 
 def solution(
@@ -70,10 +72,13 @@ _WORKLOADS = {
 }
 
 
-def timed(
+def written(
     folder: Path, sizes: tuple[int, ...], *values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return name → verdict of a definition's solutions, timed on workloads of sizes."""
+) -> tuple[Path, list[Path]]:
+    """Write a dataset with workloads of sizes, and a definition's solutions.
+
+    Returns the dataset's root and the solutions' files.
+    """
     root, definition = folder / "data", values[0]["definition"]
     op_type = definition.split("_")[0]
     declared = f"definitions/{op_type}/{definition}.json"
@@ -89,6 +94,14 @@ def timed(
         path = folder / f"{number:03}.json"
         path.write_text(json.dumps(value))
         chosen.append(path)
+    return root, chosen
+
+
+def timed(
+    folder: Path, sizes: tuple[int, ...], *values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return name → verdict of a definition's solutions, timed on workloads of sizes."""
+    root, chosen = written(folder, sizes, *values)
     found = folder / "output"
     options = ("--device", "cuda", "--timing", "--workloads", "dataset")
     options = (
@@ -98,7 +111,7 @@ def timed(
         "--output",
         found,
         "--timeout",
-        _SECONDS[definition],
+        _SECONDS[values[0]["definition"]],
     )
     _, out, err = audit(*chosen, *options, command="evaluate")
     assert out, err
@@ -115,9 +128,9 @@ class Verdicts:
 
     def of(self, lie: Lie) -> dict[str, Any]:
         """Return name → verdict of a lie's group."""
-        group = LIES.index(lie) // _GROUP
+        group = EVERY.index(lie) // _GROUP
         if group not in self._known:
-            lies = LIES[group * _GROUP : (group + 1) * _GROUP]
+            lies = EVERY[group * _GROUP : (group + 1) * _GROUP]
             values = [
                 solution(one.name, one.source, one.passes_outputs) for one in lies
             ]
@@ -138,7 +151,7 @@ def milliseconds(verdict: Mapping[str, Any]) -> float:
     return latency
 
 
-@pytest.mark.parametrize("lie", LIES, ids=[lie.name for lie in LIES])
+@pytest.mark.parametrize("lie", EVERY, ids=[lie.name for lie in EVERY])
 def test_lie_is_refused_or_gains_nothing(lie: Lie, verdicts: Verdicts) -> None:
     group = verdicts.of(lie)
     found = group[lie.name]
