@@ -5,6 +5,7 @@ A comparison of two sources has the names of both, `flashinfer/fa2 ~ sglang/trit
 
 from __future__ import annotations
 
+from kernel_judge.provider import providers
 from kernel_judge.source_names import METAMORPHIC, is_pair
 
 ORACLE = "oracle"
@@ -21,6 +22,11 @@ _NO_KERNELS = (ORACLE, OWN_TESTS, MODEL, METAMORPHIC.rstrip(":"))
 def is_ground_truth(source: str) -> bool:
     """Return whether a source is production code, or a recording of a kernel."""
     return not is_pair(source) and _provider(source) not in _NO_KERNELS
+
+
+def is_of_known_provider(source: str) -> bool:
+    """Return whether a kernel, or a recording of one, is of a provider that is known here."""
+    return _provider(source.removeprefix(f"{_RECORDED}:")) in providers()
 
 
 def is_layer(source: str) -> bool:

@@ -11,11 +11,14 @@ from generator.problems.messages import one_line, quote, some
 from generator.review.decision import Decision, Reason, Weight
 from generator.review.sources import Sources
 from generator.review.treatment import (
+    DOCUMENTS,
+    LICENCES,
     LINKS,
     OUTSIDE,
     UNKNOWN,
     twins,
 )
+from generator.rules.hidden_text import is_shown_whole
 
 RUNS = warning("""review-runs: The change has a file that runs, or that a program obeys:
     it is not judged here.
@@ -90,6 +93,8 @@ ASKS: Mapping[str, tuple[Rule, Decision, Weight]] = MappingProxyType(
 
 RULES = tuple(rule for rule, _, _ in ASKS.values())
 _NAMED = 5
+_LARGEST_PAGE = 4 << 20
+_PICTURES = {".png": b"\x89PNG\r\n\x1a\n", ".jpg": b"\xff\xd8\xff"}
 
 
 def of_paths(sources: Sources) -> Iterator[Problem]:
@@ -108,11 +113,29 @@ def of_paths(sources: Sources) -> Iterator[Problem]:
         elif treatment in (UNKNOWN, OUTSIDE):
             what = _happened(path, sources)
             yield UNKNOWN_PATH.problem(path, f"{what}, and {treatment.could}.")
+        elif treatment in (DOCUMENTS, LICENCES):
+            if why := _unshown(path, sources):
+                message = f"{_happened(path, sources)}, and {why}."
+                yield UNKNOWN_PATH.problem(path, message)
         elif treatment.could:
             message = (
                 f"{_happened(path, sources)} ({treatment.name}): {treatment.could}."
             )
             yield RUNS.problem(path, message)
+
+
+def _unshown(path: str, sources: Sources) -> str | None:
+    """Return why a reader of a page or a picture would not see all of it."""
+    if path not in sources.sides.head:
+        return None
+    data = sources.read(path, _LARGEST_PAGE)
+    if data is None:
+        return f"it is larger than {_LARGEST_PAGE >> 20} MiB"
+    if path.endswith(tuple(_PICTURES)):
+        begins = _PICTURES[path[path.rindex(".") :]]
+        return None if data.startswith(begins) else "it is no picture of its kind"
+    is_shown = is_shown_whole(data)
+    return None if is_shown else "it has what no reader sees, or is no text in UTF-8"
 
 
 def _happened(path: str, sources: Sources) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from generator.dataset.definition import LoadedDefinition
+from generator.dataset.model_figures import model_figures
 from generator.ops.serving import spec_of
 from generator.problems import Problem
 from generator.problems.messages import quote
 from generator.review.change import Change
 from generator.review.definition_diff import constants_of
 from generator.review.findings import WEAKER
+from generator.rules.figures import says_something
 
 
 def loosened(changes: Sequence[Change]) -> Iterator[Problem]:
@@ -18,7 +20,7 @@ def loosened(changes: Sequence[Change]) -> Iterator[Problem]:
     for change in changes:
         if change.kind != "attached" and change.old and change.new:
             sides = change.old, change.new
-            for message in (*_sources(*sides), *_domains(*sides)):
+            for message in (*_sources(*sides), *_domains(*sides), *_models(*sides)):
                 yield WEAKER.problem(change.path, message)
 
 
@@ -32,6 +34,16 @@ def _sources(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
                 f"The constant {name} was stated by {was.source}; now it is "
                 f"{now.source}, and no test proves it."
             )
+
+
+def _models(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
+    """Yield models whose figures axes are no longer held to."""
+    named = {model for model in new.tag_values("model") if model in model_figures()}
+    if any(says_something(model, new) for model in named):
+        return
+    for model in old.tag_values("model"):
+        if model in model_figures() and says_something(model, new):
+            yield f"No rule compares the axes with the figures of {quote(model)} any more."
 
 
 def _domains(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from generator.dataset.definition import LoadedDefinition
 from generator.problems.messages import one_line, plural
 from generator.results.evidence import DefinitionEvidence, Run
-from generator.results.sources import ORACLE, is_ground_truth, is_recorded
+from generator.results.sources import (
+    ORACLE,
+    is_ground_truth,
+    is_of_known_provider,
+    is_recorded,
+)
 from generator.rules.basis import basis_of
 
 BAD_VERDICTS = ("FAILED", "ERROR")
@@ -42,10 +47,14 @@ def failures(run: Run, entry: DefinitionEvidence) -> list[str]:
 
 
 def agreements(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
-    """Yield the live kernels on a GPU that agreed with every output, in words."""
+    """Yield the live kernels on a GPU that agreed with every output, in words.
+
+    One of a provider that nobody here knows is no kernel but by its author's word.
+    """
     for source, verdict in entry.sources.items():
         is_good = run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases
         is_live = is_ground_truth(source) and not is_recorded(source)
+        is_live &= is_of_known_provider(source)
         # a kernel without an output, or with inputs of its adapter's, shows too little
         is_whole = not (verdict.not_given or verdict.rewritten)
         if is_live and is_good and is_whole:

@@ -23,6 +23,8 @@ from generator.dataset.paths import (
 from generator.rendering.files import SUMS
 from generator.review.settings import SETTINGS
 from generator.review.treatment import (
+    DOCUMENTS,
+    LICENCES,
     Treatment,
     holds_software,
     in_software,
@@ -232,7 +234,10 @@ def _what_is_read(
         return entry if is_named or path in sides.changed else None
     if is_dataset(path) or path in (SETTINGS, ACCEPTED):
         return entry
-    return entry if path in sides.changed and is_compared(path) else None
+    if path not in sides.changed:
+        return None
+    is_shown = sides.treatments[path] in (DOCUMENTS, LICENCES)
+    return entry if is_compared(path) or is_shown else None
 
 
 def _touched(

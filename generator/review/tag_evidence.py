@@ -37,15 +37,17 @@ def tags_finding(
 
 
 def claimed_tags(old: LoadedDefinition | None, new: LoadedDefinition) -> list[str]:
-    """Return, quoted, the tags that a definition had not and that nothing here shows.
+    """Return in words the tags that a definition had not and that nothing here shows.
 
-    Figures show a model, which rules compare with the axes and shares; the name shows the
+    And a status that it has no more: what is not called unverified looks verified. Figures show a model, which rules compare with the axes and shares; the name shows the
     function that its tests call. A new definition claims nothing by its tags: what it is
     approved for are its text and its evidence.
     """
     if old is None:
         return []
-    return [quote(t) for t in new.tags if t not in old.tags and not _is_shown(t, new)]
+    more = [quote(t) for t in new.tags if t not in old.tags and not _is_shown(t, new)]
+    gone = (t for t in old.tags if t not in new.tags and t.startswith("status:"))
+    return more + [f"{quote(tag)} is gone" for tag in gone]
 
 
 def _is_shown(tag: str, new: LoadedDefinition) -> bool:
@@ -58,8 +60,7 @@ def _is_shown(tag: str, new: LoadedDefinition) -> bool:
             return any(says_something(model, new) for model in models)
         case "fi_api":
             spec = op_specs().get(new.op_type)
-            is_named = new.name.startswith(f"{value.rpartition('.')[2]}_")
             is_asked = any(value == api for api, _ in routes_to(new))
             is_called = spec is not None and value == spec.kernel_of(new.name)
-            return is_named or is_asked or is_called
+            return is_asked or is_called
     return False

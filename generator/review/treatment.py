@@ -84,7 +84,9 @@ RENDERED = Treatment(
     is_kept=True,
 )
 DOCUMENTS = Treatment(
-    "documents", "that no command reads or runs them", "what they say"
+    "documents",
+    "that no command reads or runs them, and that a reader sees all of them",
+    "what they say",
 )
 LINKS = Treatment(
     "links",

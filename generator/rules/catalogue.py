@@ -23,7 +23,7 @@ _PREFIXES: Mapping[str, str] = {
     "layout": "dataset- directory- path-",
     "files": "file- json- jsonl-",
     "schema": "schema- too-many-",
-    "definitions": "name- axis- input- op- constraint-syntax constraint-name "
+    "definitions": "name- axis- input- op- text- constraint-syntax constraint-name "
     "loader-dtype",
     "reference": "reference-",
     "execute": "execute-",

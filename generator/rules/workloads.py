@@ -49,6 +49,16 @@ INTEGERS: Mapping[str, tuple[int, int]] = {
 }
 """The least and greatest value of each integer dtype."""
 
+_GREATEST: Mapping[str, float] = {
+    "float32": 3.4028234663852886e38,
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0,
+    "float4_e2m1": 6.0,
+}
+"""The greatest finite value of each dtype of floats."""
+
 _SCALE = "sm_scale"
 
 
@@ -146,4 +156,4 @@ def _fits(value: Any, dtype: str) -> bool:
     if dtype in INTEGERS:
         low, high = INTEGERS[dtype]
         return type(value) is int and low <= value <= high
-    return type(value) in (int, float)
+    return type(value) in (int, float) and abs(value) <= _GREATEST[dtype]

@@ -154,8 +154,12 @@ def _of_solutions(
         yield from read.problems
         if read.ok and not read.problems:
             authors.setdefault(read.value["name"], read.value["author"])
-            broken = check_solution(read.value, path, definition, names)
-            yield from limited((*broken, *loadable.check_solution(read.value)), path)
+            broken = (
+                *check_solution(read.value, path, definition, names),
+                *hidden_text.check_solution(read.value),
+                *loadable.check_solution(read.value),
+            )
+            yield from limited(broken, path)
 
 
 def _of_traces(root: Path, path: str, known: TraceTargets) -> Iterator[Problem]:

@@ -145,6 +145,35 @@ def of_claims() -> Iterator[PullRequest]:
     ):
         yield PullRequest(f"claim: the tag {tag!a}", _tagged(tag), "tags")
     yield PullRequest(
+        "claim: the tag that says unverified is gone",
+        editing(FIRST, lambda value: value["tags"].remove("status:unverified")),
+        "tags",
+        before=_tagged("status:unverified"),
+    )
+    yield PullRequest(
+        "claim: the tag of a function of the right name in a module that is not there",
+        editing(FIRST, _with_a_function_of_its_name),
+        "tags",
+    )
+    yield PullRequest(
+        "claim: a kernel of a provider that nobody knows",
+        together(add_third, render, _sources_of("mine/fast")),
+        "agreed",
+        TRUSTED,
+    )
+    yield PullRequest(
+        "claim: a kernel that compared fewer cases than none",
+        together(add_third, render, _sources_of("flashinfer", cases=-1)),
+        "agreed",
+        TRUSTED,
+    )
+    yield PullRequest(
+        "claim: a run on no day",
+        replacing(EVIDENCE, "2026-01-01", "yesterday"),
+        UNKNOWN_PATH.id,
+        TRUSTED,
+    )
+    yield PullRequest(
         "claim: what other checkers let pass",
         adding(CHECKERS_KEPT, '{"format": 1, "definitions": {}, "x": 1}'),
         CLAIM.id,
@@ -268,6 +297,11 @@ def _noted(value: dict[str, Any]) -> None:
 
 def _tagged(tag: str) -> Change:
     return editing(FIRST, lambda value: value["tags"].append(tag))
+
+
+def _with_a_function_of_its_name(value: dict[str, Any]) -> None:
+    name = value["name"].rpartition("_")[0]
+    value["tags"].append(f"fi_api:flashinfer.no.such.{name}")
 
 
 def _foretold(entries: dict[str, Any], subject: AuditedDataset) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from generator.dataset.paths import AUDIT
@@ -73,6 +74,15 @@ def reference(old: str, new: str) -> Change:
         value["reference"] = value["reference"].replace(old, new, 1)
 
     return editing(FIRST, edit)
+
+
+def describing(text: str) -> Callable[[dict[str, Any]], None]:
+    """Return an edit of a definition that describes it in other words."""
+
+    def edit(value: dict[str, Any]) -> None:
+        value["description"] = text
+
+    return edit
 
 
 def with_evidence_after(*changes: Change) -> Change:

@@ -10,6 +10,7 @@ from generator.review.audit import (
     bad_failures,
     bad_files,
     bad_tests,
+    bad_texts,
 )
 from generator.review.audit.good import good
 from generator.review.audit.pull_request import PullRequest
@@ -28,6 +29,7 @@ def bad_pull_requests() -> list[PullRequest]:
         *bad_constants.of_constants(),
         *bad_branches.of_branches(),
         *bad_failures.of_failures(),
+        *bad_texts.of_texts(),
     ]
 
 

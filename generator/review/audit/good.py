@@ -19,6 +19,7 @@ from generator.review.audit.changes import (
     agreed_at_workloads,
     asking_for,
     audits,
+    describing,
     more,
     reference,
     render,
@@ -53,8 +54,15 @@ def good() -> Iterator[PullRequest]:
     yield from _of_workloads()
     yield from _of_evidence()
     yield from _accepted()
-    for path in ("NOTICE", "CHANGELOG.md", "docs/notes.md", "docs/images/x.png"):
-        yield PullRequest(f"document: {path}", adding(path, b"A note."))
+    pages = {
+        "NOTICE": b"A note.",
+        "CHANGELOG.md": "Grüße: \u26a0\ufe0f ein Würfel, \u03c7\u00b2".encode(),
+        "docs/notes.md": b"A note.\r\n",
+        "docs/images/x.png": b"\x89PNG\r\n\x1a\n...",
+        "docs/images/x.jpg": b"\xff\xd8\xff...",
+    }
+    for path, content in pages.items():
+        yield PullRequest(f"document: {path}", adding(path, content))
 
 
 def _of_definitions() -> Iterator[PullRequest]:
@@ -66,6 +74,23 @@ def _of_definitions() -> Iterator[PullRequest]:
     yield PullRequest(
         "definition: a comment in the reference",
         together(_commented, render),
+    )
+    for what, text in {
+        "Greek": "\u03b1 \u00b7 x\u00b2",
+        "Chinese": "\u77e9\u9635",
+    }.items():
+        yield PullRequest(
+            f"definition: described in {what}",
+            together(
+                editing(FIRST, describing(text)),
+                reference("import torch", f"# {text}\nimport torch"),
+                render,
+            ),
+        )
+    yield PullRequest(
+        "definition: a number is spelled otherwise",
+        together(reference("5e-1", "0.50"), render),
+        before=with_evidence_after(reference("\n\n", "\n\nHALF = 5e-1\n\n")),
     )
     yield PullRequest(
         "definition: a docstring in the reference",

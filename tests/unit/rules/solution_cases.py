@@ -72,6 +72,16 @@ CASES: dict[str, Case] = {
         "/sources/0/content",
         2,
     ),
+    "solution-hidden": (
+        _solution(
+            sources=source_of(
+                "import flashinfer\n# \u202e a\ndef run(A, B, alpha, C):\n    pass\n"
+            )
+        ),
+        S,
+        "/sources/0/content",
+        2,
+    ),
     "solution-entry-point": (
         _solution(spec=_spec(entry_point="main.py::walk")),
         S,

@@ -239,6 +239,7 @@ CASES: dict[str, Case] = {
         "/reference",
         2,
     ),
+    "text-hidden": (_changed("description", "a\u202eb"), D, "/description", None),
     "reference-import": (
         _reference("import flashinfer\n" + RUN + "    return A\n"),
         D,

@@ -294,6 +294,11 @@ def test_an_empty_workload_file_is_none(dataset: Any) -> None:
         ("float32", 1, True),
         ("float32", 0.5, True),
         ("float32", True, False),
+        ("float32", -3.4e38, True),
+        ("float32", 1e39, False),
+        ("bfloat16", 3.4e38, False),
+        ("float16", 65504, True),
+        ("float16", 65505, False),
         ("int32", 1, True),
         ("int32", 1.5, False),
         ("uint8", True, False),
@@ -335,6 +340,7 @@ def test_loading_executes_nothing_and_imports_no_torch(dataset: Any) -> None:
     assert not marker.exists()
 
 
+_CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 FIELDS = ["name", "op_type", "axes", "inputs", "outputs", "constraints", "reference"]
 VALUES = st.recursive(
     st.none() | st.integers() | st.text() | st.sampled_from(["M", "run", "const"]),
@@ -343,7 +349,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=_CHECKS, max_examples=200)
 @given(changes=st.dictionaries(st.sampled_from(FIELDS), VALUES, min_size=1))
 def test_a_mutated_definition_never_raises(dataset: Any, changes: Any) -> None:
     dataset.definition("gemm/gemm_n8_k4", **changes)
@@ -352,7 +358,7 @@ def test_a_mutated_definition_never_raises(dataset: Any, changes: Any) -> None:
         assert problem.file.startswith(("definitions/", "workloads/"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=_CHECKS, max_examples=200)
 @given(data=st.binary(max_size=40))
 def test_any_bytes_never_raise(dataset: Any, data: bytes) -> None:
     dataset.write("definitions/gemm/gemm_n8_k4.json", data)
