@@ -115,8 +115,8 @@ def cache(
     """
     num_pages, page_size = shape[:2]
     values = stream.values(shape)
-    stale = torch.ones(num_pages * page_size, dtype=torch.bool)
+    factors = torch.full((num_pages * page_size, 1), STALE)
     for slots in token_slots(table, page_size):
-        stale[slots] = False
-    values.view(num_pages * page_size, -1)[stale] *= STALE
+        factors[slots] = 1.0
+    values.view(num_pages * page_size, -1).mul_(factors)
     return values.to(dtype)

@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ __all__ = ["pytest_addoption"]
 # libgomp reads it when torch loads, which is after conftest.py.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 _TOO_LONG: pytest.StashKey[Any] = pytest.StashKey()
+_WATCHDOG: pytest.StashKey[Any] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,7 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     register(EvidencePlugin(config, device), "reference-evidence")
     placement = WorkerPlacement(config, device)
     register(placement, "reference-placement")
-    register(Watchdog(config, placement.known_seconds()), "reference-watchdog")
+    config.stash[_WATCHDOG] = Watchdog(config, placement.known_seconds())
+    register(config.stash[_WATCHDOG], "reference-watchdog")
     if failures := config.getoption("--keep-failures"):
         from generator.running.kept_failures import KeptFailures
 
@@ -324,7 +327,9 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
         if device.type == "cpu":
             limit = request.config.getoption("--workload-seconds")
     peak_bytes = subject.op.peak_bytes
-    obstacle = shortage_after_waiting(definition, case, device, peak_bytes)
+    watchdog = request.config.stash.get(_WATCHDOG, None)
+    with nullcontext() if watchdog is None else watchdog.not_counting():
+        obstacle = shortage_after_waiting(definition, case, device, peak_bytes)
     if obstacle is not None:
         raise Skipped(obstacle)
     error_maps = request.config.getoption("--error-maps")

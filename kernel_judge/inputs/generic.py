@@ -80,9 +80,10 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
             reason = f"generic inputs: no packed {spec.dtype} without an op module"
             skip(Kind.UNRESOLVED, reason)
         draws = stream.child(name)
-        if floating:
-            values = draws.values(shape)
-            inputs[name] = (values.abs() + 0.5 if "scale" in name else values).to(dtype)
+        if floating and "scale" in name:
+            inputs[name] = (draws.values(shape).abs() + 0.5).to(dtype)
+        elif floating:
+            inputs[name] = draws.values(shape, dtype=dtype)
         elif spec.dtype == "bool":
             inputs[name] = _mask(shape, draws)
         elif name.endswith("indptr") and len(shape) == 1:

@@ -130,10 +130,24 @@ class Trial:
 
     def fresh_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device."""
-        return {name: fresh(value, self.device) for name, value in self.inputs.items()}
+        return {
+            name: fresh(value, self.device) for name, value in self._originals.items()
+        }
 
     def lazy_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device in which stand-ins stay such."""
+        return {
+            name: lazy(value, self.device) for name, value in self._originals.items()
+        }
+
+    @cached_property
+    def _originals(self) -> Inputs:
+        """Return the inputs where callees' copies are made of them, which nobody gets.
+
+        On a GPU's memory: each callee's way from the host would take longer than the call.
+        """
+        if self.device.type == "cpu":
+            return self.inputs
         return {name: lazy(value, self.device) for name, value in self.inputs.items()}
 
     def _run_inputs(self) -> Inputs:
@@ -145,7 +159,7 @@ class Trial:
         inputs = self._made_on_cpu
         return {
             name: inputs[name] if name in inputs else fresh(value, self.device)
-            for name, value in self.inputs.items()
+            for name, value in self._originals.items()
         }
 
     @cached_property
@@ -227,7 +241,7 @@ class Trial:
             skip(Kind.UNRESOLVED, reason)
         modified = {
             name: inputs[name]
-            for name, value in self.inputs.items()
+            for name, value in self._originals.items()
             if not _untouched(value, inputs[name])
         }
         return outputs, modified

@@ -49,7 +49,9 @@ def drawn_scale(definition: Definition, case: Case, name: str) -> Any:
 
 def stored(values: torch.Tensor, scale: Any, dtype: torch.dtype) -> torch.Tensor:
     """Return values [..., heads, d] divided by a number or [heads], of a dtype."""
-    quotients: torch.Tensor = values / over_heads(scale)
+    # most definitions have no scale: a copy of a cache takes as long as drawing it
+    is_one = not isinstance(scale, torch.Tensor) and scale == 1.0
+    quotients: torch.Tensor = values if is_one else values / over_heads(scale)
     return quotients.to(dtype)
 
 

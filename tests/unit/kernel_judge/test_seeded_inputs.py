@@ -157,3 +157,13 @@ def test_many_values_are_those_that_few_at_a_time_are(before):
         few = [in_turn.values((n,)) for n in [2000] * (count // 2000) + [count % 2000]]
         assert same_bits(at_once.values((count,)), torch.cat(few))
     assert at_once.integers(0, 99, 7) == in_turn.integers(0, 99, 7)
+
+
+def test_beyond_many_values_the_first_repeat_and_no_two_rows_are_alike(monkeypatch):
+    monkeypatch.setattr("kernel_judge.inputs.seeded_inputs._MOST", 2_000)
+    monkeypatch.setattr("kernel_judge.inputs.seeded_inputs._PERIOD", 1_021)
+    drawn = Stream("a").values((64, 128), dtype=torch.bfloat16)
+    first = Stream("a").values((1_021,), dtype=torch.bfloat16)
+    assert drawn.is_contiguous()
+    assert same_bits(drawn.flatten(), first.repeat(9)[: 64 * 128])
+    assert len({digest(row) for row in drawn}) == 64

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kernel_judge.definition import Case, Definition, Interface
-from kernel_judge.inputs.lazy_weights import Tiled, base_length
+from kernel_judge.inputs.lazy_weights import Tiled, base_length, lazy
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Trial, as_tuple, same_bits, seed
 from kernel_judge.reference import load_reference
@@ -42,6 +42,27 @@ def test_inputs_are_made_once_and_copied_for_every_callee():
     assert same_bits(second["x"], tried.inputs["x"])
     assert tried.inputs is tried.inputs
     assert first["s"] == 2.0
+
+
+def test_inputs_go_to_a_device_once_whatever_the_number_of_callees(monkeypatch):
+    """A device without memory stands for a GPU: what leaves the host is counted."""
+    from_host = []
+
+    def noted(value, device):
+        if isinstance(value, torch.Tensor) and value.device == CPU:
+            from_host.append(value)
+        return lazy(value, device)
+
+    monkeypatch.setattr("kernel_judge.inputs.trial.lazy", noted)
+    tried = Trial(DEFINITION, CASE, torch.device("meta"), make_inputs, None)
+    copies = [tried.fresh_inputs()["x"], tried.lazy_inputs()["x"]]
+    copies += [tried._run_inputs()["x"], tried._originals["x"]]
+    assert all(copy.device.type == "meta" for copy in copies)
+    assert len({id(copy) for copy in copies}) == 4
+    assert len(from_host) == 1
+    tried.release()
+    tried.fresh_inputs()
+    assert len(from_host) == 2
 
 
 def test_run_gets_the_inputs_positionally_and_is_called_once_for_its_outputs():
