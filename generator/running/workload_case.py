@@ -157,17 +157,22 @@ class WorkloadCase(Case):
         if not few or len(self.cases) < 2:
             return {}, {}
         first, second = (
-            self._draw(definition, Case(c.name, c.size, self.axes, c.params), stream)
-            for c in self.cases[:2]
+            Case(c.name, c.size, self.axes, c.params) for c in self.cases[:2]
         )
-        alike = {
-            name: first[name]
+        inputs = self._draw(definition, first, stream)
+        fitting = [
+            name
             for name in few
-            if isinstance(first.get(name), torch.Tensor)
-            and tuple(first[name].shape) == shape_of(specs[name], sizes)
-            and same_bits(first[name], second.get(name))
+            if isinstance(inputs.get(name), torch.Tensor)
+            and tuple(inputs[name].shape) == shape_of(specs[name], sizes)
+        ]
+        others = self._draw(definition, second, stream) if fitting else {}
+        alike = {
+            name: inputs[name]
+            for name in fitting
+            if same_bits(inputs[name], others.get(name))
         }
-        return alike, first
+        return alike, inputs
 
     def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
         """Return what the op makes of one of its cases, nothing where it can't."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -74,7 +74,7 @@ class Metrics:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as plain JSON values."""
-        return asdict(self)
+        return {**vars(self), "worst": [{**vars(one)} for one in self.worst]}
 
 
 def measure(
