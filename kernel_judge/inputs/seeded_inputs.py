@@ -107,13 +107,8 @@ class Stream:
 
 def _fill(part: torch.Tensor, bits: np.random.Philox, scale: np.float32) -> None:
     raw = bits.random_raw((len(part) + 1) // 2)
-    # the upper and the lower half of each word, with their signs
-    upper = raw.view(np.int32)[: len(part)]
-    lower = upper << 16
-    upper >>= 16
-    lower >>= 16
-    upper += lower
-    # exact: 17 bits
-    total = upper.astype(np.float32)
+    words = raw.view(np.int32)[: len(part)]
+    # both halves of a word with their signs; exact: 17 bits
+    total = ((words << 16 >> 16) + (words >> 16)).astype(np.float32)
     total *= scale
     part.copy_(torch.from_numpy(total))

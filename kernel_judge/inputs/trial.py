@@ -142,10 +142,7 @@ class Trial:
 
     @cached_property
     def _originals(self) -> Inputs:
-        """Return the inputs where callees' copies are made of them, which nobody gets.
-
-        On a GPU's memory: each callee's way from the host would take longer than the call.
-        """
+        """Return what callees' copies are made of: on a GPU, for the way there is long."""
         if self.device.type == "cpu":
             return self.inputs
         return {name: lazy(value, self.device) for name, value in self.inputs.items()}
