@@ -1,56 +1,203 @@
-"""Rounds that differ from another in one row, or one element, of one input.
+"""Rounds whose inputs agree with another's in most of what a cache may look at.
 
-A solution that knows earlier inputs by some of their values, or by some inputs, returns the
-answer to these for those. Of an input in bfloat16 any element may be that of other values.
+A solution that knows earlier inputs by some of their values, by some inputs, or by what
+it sums up of them, returns the answer to these for those. Each round here has one part of
+values A from values B, or A in another order, of other signs, or rounded otherwise.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 
 from kernel_judge.inputs.memory import tensor_bytes
+from kernel_judge.inputs.trial import same_bits
 
 if TYPE_CHECKING:
     from generator.evaluation.rounds import Round
 
 # a case of several rows, whose inputs are made and compared in no time
-_MOST_BYTES = 8 << 20
+_FEW_BYTES = 8 << 20
+# of weights that are larger, the case of fewest rows
+_MOST_BYTES = 48 << 20
+# what scales are multiplied with: no power of two, and no factor of an output
+_SCALED = 0.875
+# dtype: integers of its size, and the bits that roundings to 8 bits, or to bfloat16, drop
+_LOWER_BITS = {
+    torch.bfloat16: (torch.int16, 0x7),
+    torch.float16: (torch.int16, 0x3F),
+    torch.float32: (torch.int32, 0x7FFF),
+}
+Values = Mapping[str, Any]
 
 
 def neighbours(
-    rounds: Sequence[tuple[Round, Round]], draw: random.Random
+    rounds: Sequence[tuple[Round, Round]],
+    draw: random.Random,
+    together: Mapping[str, Collection[str]],
 ) -> Iterator[Round]:
-    """Yield rounds beside the first of a pair, each with a row or an element of the second.
+    """Yield rounds beside the first of a pair, each with a part of the second's values.
 
-    `rounds` are two of each case. Of the largest case that is small each input in bfloat16
-    is asked with another row, one of a single axis with other values, and with another
-    element.
+    `rounds` are two of each case. One case is asked: of those with usual values the
+    largest that is small, else the smallest. Where an input is a key of `together`, it
+    changes with the inputs of its value, and not alone. Where numbers decide what is
+    chosen, 16-bit floats alone change, in a row or an element. Samplers are asked none:
+    their law is tested on equal inputs.
     """
-    few = [two for two in rounds if 0 < _bytes(two[0]) <= _MOST_BYTES]
-    if not few or few[0][0].subject.op.policies:
+    asked = [two for two in rounds if 0 < _bytes(two) <= _MOST_BYTES]
+    if not asked or asked[0][0].calls() > 1:
         return
-    first, second = max(few, key=lambda two: _bytes(two[0]))
-    for name, value in first.inputs.items():
-        other = second.inputs[name]
-        if not isinstance(value, torch.Tensor) or value.dtype != torch.bfloat16:
-            continue
-        if value.shape != other.shape or not value.numel():
-            continue
-        rows = value.reshape(-1, value.shape[-1] if value.dim() else 1)
-        place = draw.randrange(len(rows)), draw.randrange(rows.shape[-1])
-        for where in (place[:1], place):
-            changed = rows.clone()
-            changed[where] = other.reshape(rows.shape)[where]
-            values = {**first.inputs, name: changed.view(value.shape)}
-            one = replace(first, values=values)
-            if not one.trial.broken_constraints():
-                yield one
+    usual = [two for two in asked if not two[0].case.params] or asked
+    few = [two for two in usual if _bytes(two) <= _FEW_BYTES]
+    first, second = max(few, key=_bytes) if few else min(usual, key=_bytes)
+    inputs, others = first.inputs, second.inputs
+    linked = {n for k in together.keys() & inputs for n in (k, *together[k])}
+    single = {n: v for n, v in inputs.items() if n not in linked}
+    changes = [*few_changed(single, others, draw)]
+    if not _chooses(first):
+        changes += mixed(single, others, draw)
+    if linked:
+        changes.append({n: others[n] for n in inputs if n in linked})
+    for change in changes:
+        one = replace(first, values={**inputs, **change})
+        if not one.trial.broken_constraints():
+            yield one
 
 
-def _bytes(one: Round) -> int:
-    return tensor_bytes(one.subject.definition, one.case)
+def few_changed(first: Values, second: Values, draw: random.Random) -> Iterator[Values]:
+    """Yield inputs of 16-bit floats with another row, or another element, of `second`."""
+    for name, value in first.items():
+        if _is_of_16_bits(value) and _differ(value, second[name]):
+            yield from ({name: v} for v in _parts(value, second[name], draw))
+
+
+def mixed(first: Values, second: Values, draw: random.Random) -> Iterator[Values]:
+    """Yield inputs of `second`, and inputs as `first` has them only in part."""
+    numbers = {n: v for n, v in first.items() if _is_number(v)}
+    varied = {n: v for n, v in numbers.items() if _differ(v, second[n])}
+    for name, value in varied.items():
+        if not _is_of_16_bits(value):
+            yield from ({name: v} for v in _parts(value, second[name], draw))
+    whole = [
+        name
+        for name, value in varied.items()
+        if value.is_floating_point() and value.dim() and _is_finite(value)
+    ]
+    draw.shuffle(whole)
+    for change in (_turned, _rolled, _rounded_otherwise, _alike_at_ends):
+        for name in whole:
+            changed = change(first[name], second[name], draw)
+            if changed is not None and not same_bits(changed, first[name]):
+                yield {name: changed}
+                # each has its turn
+                whole.remove(name)
+                whole.append(name)
+                break
+    yield from ({name: second[name]} for name in varied)
+    # they belong together, as pages and lengths do; what they leave out may be NaN
+    integers = {
+        n: second[n]
+        for n, v in first.items()
+        if n not in numbers and not isinstance(v, float)
+    }
+    is_read = any(_differ(first[name], value) for name, value in integers.items())
+    if numbers and is_read and all(map(_is_finite, numbers.values())):
+        yield integers
+    for name, value in first.items():
+        if isinstance(value, float) and value:
+            yield {name: value * _SCALED}
+
+
+def _parts(
+    value: torch.Tensor, other: torch.Tensor, draw: random.Random
+) -> Iterator[torch.Tensor]:
+    """Yield the values with another row, and with another element."""
+    rows = value.reshape(-1, value.shape[-1] if value.dim() else 1)
+    place = draw.randrange(len(rows)), draw.randrange(rows.shape[-1])
+    # of a mask an element may be the last of its row that is not masked
+    for where in (place[:1], place) if _is_finite(value) else (place[:1],):
+        part = rows.clone()
+        part[where] = other.reshape(rows.shape)[where]
+        yield part.view(value.shape)
+
+
+def _turned(
+    value: torch.Tensor, other: torch.Tensor, draw: random.Random
+) -> torch.Tensor | None:
+    """Return the values with the other sign, None where few have one of the two."""
+    few, wide = value.numel() // 4, value.float()
+    is_of_both = int((wide > 0).sum()) > few and int((wide < 0).sum()) > few
+    return (-wide).to(value.dtype) if is_of_both else None
+
+
+def _rolled(
+    value: torch.Tensor, other: torch.Tensor, draw: random.Random
+) -> torch.Tensor:
+    """Return the values of each row in another order, with equal sums."""
+    return torch.cat((value[..., 1:], value[..., :1]), dim=-1)
+
+
+def _rounded_otherwise(
+    value: torch.Tensor, other: torch.Tensor, draw: random.Random
+) -> torch.Tensor | None:
+    """Return values with the last bits of others, None where there are too few bits."""
+    if value.dtype not in _LOWER_BITS:
+        return None
+    integers, lower = _LOWER_BITS[value.dtype]
+    bits, last = value.contiguous().view(integers), other.contiguous().view(integers)
+    changed = ((bits & ~lower) | (last & lower)).view(value.dtype)
+    # what is half way between two stays so, and what is subnormal has other leading bits
+    is_kept = (bits & lower == 0) | (last & lower == 0)
+    is_kept |= value.abs() < torch.finfo(value.dtype).tiny
+    return torch.where(is_kept, value, changed)
+
+
+def _alike_at_ends(
+    value: torch.Tensor, other: torch.Tensor, draw: random.Random
+) -> torch.Tensor | None:
+    """Return the values with a row that begins and ends as another, None without two."""
+    rows = value.reshape(-1, value.shape[-1]).clone()
+    third = rows.shape[-1] // 3
+    if len(rows) < 2 or not third:
+        return None
+    one, two = draw.sample(range(len(rows)), 2)
+    rows[two, :third] = rows[one, :third]
+    rows[two, -third:] = rows[one, -third:]
+    return rows.view(value.shape)
+
+
+def _is_number(value: object) -> TypeGuard[torch.Tensor]:
+    """Return whether a value is a tensor of numbers or codes, which any may stand for."""
+    return isinstance(value, torch.Tensor) and (
+        value.is_floating_point() or value.dtype == torch.int8
+    )
+
+
+def _is_of_16_bits(value: object) -> TypeGuard[torch.Tensor]:
+    return _is_number(value) and value.dtype in (torch.bfloat16, torch.float16)
+
+
+def _chooses(one: Round) -> bool:
+    """Return whether numbers decide what is chosen: near ties are right both ways."""
+    specs = one.subject.interface.output_specs.values()
+    is_index = any(spec.dtype in ("int32", "int64") for spec in specs)
+    return is_index or bool(one.subject.op.policies)
+
+
+def _differ(first: Any, second: Any) -> bool:
+    """Return whether two inputs of a shape have other values."""
+    if not isinstance(first, torch.Tensor):
+        return bool(first != second)
+    return first.shape == second.shape and not same_bits(first, second)
+
+
+def _is_finite(value: torch.Tensor) -> bool:
+    return bool(value.float().isfinite().all())
+
+
+def _bytes(two: tuple[Round, Round]) -> int:
+    return tensor_bytes(two[0].subject.definition, two[0].case)

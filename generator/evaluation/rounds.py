@@ -230,15 +230,17 @@ def rounds_of(
     every = [c for c in declared if c.size != LIMITS]
     cases = [c for c in every if c.size != "large"]
     judged = optional_op_module(known.op_type, "judged")
-    if judged is not None:
-        cases += judged.cases(known)
+    cases += getattr(judged, "cases", lambda _: [])(known)
     for case in cases if own_cases else ():
         rounds = [round_of(case), round_of(case)]
         # some cases come more often: nobody knows which, or when they are over
         rounds += [round_of(case)] * (draw.random() < _AGAIN)
         asked.append((case.name, rounds))
     pairs = [(first, second) for _, (first, second, *_) in asked]
-    beside = [(f"beside {one.case.name}", [one]) for one in neighbours(pairs, draw)]
+    together = getattr(judged, "INPUTS_GO_TOGETHER", {})
+    beside = [
+        (f"beside {one.case.name}", [one]) for one in neighbours(pairs, draw, together)
+    ]
     asked += [(f"{name} {n}", one) for n, (name, one) in enumerate(beside)]
     small = subject.cases(("small",))
     if own_cases:

@@ -20,6 +20,7 @@ from tests.functional.hacks_of_processes import BY_PROCESSES
 from tests.functional.hacks_of_state import BY_STATE
 from tests.functional.test_evaluate_bad_input import BAD
 from tests.functional.test_evaluate_cuda import HACKS as ON_A_GPU
+from tests.unit.evaluation.test_known_inputs import KNOWN
 from tests.unit.evaluation.test_left_out import LEFT_OUT
 from tests.unit.evaluation.test_secrets_apart import GUESSES
 from tests.unit.evaluation.test_wrong_by_a_sign import IN_ONE_DIRECTION
@@ -100,6 +101,12 @@ KINDS = (
             "honest, then stale",
             "inputs predicted",
         ),
+    ),
+    Kind(
+        "earlier inputs known by a part of them",
+        "inputs that agree with others in that part: in magnitudes, sums, upper bits, all but one",
+        tuple(f"{name} {number}" for number, (name, _) in enumerate(KNOWN)),
+        "test_known_inputs.py",
     ),
     Kind(
         "work after the answer",
