@@ -88,16 +88,19 @@ def mixed(first: Values, second: Values, draw: random.Random) -> Iterator[Values
         if value.is_floating_point() and value.dim() and _is_finite(value)
     ]
     draw.shuffle(whole)
+    changed_all = set()
     for change in (_turned, _rolled, _rounded_otherwise, _alike_at_ends):
         for name in whole:
             changed = change(first[name], second[name], draw)
             if changed is not None and not same_bits(changed, first[name]):
                 yield {name: changed}
+                if change is not _alike_at_ends:
+                    changed_all.add(name)
                 # each has its turn
                 whole.remove(name)
                 whole.append(name)
                 break
-    yield from ({name: second[name]} for name in varied)
+    yield from ({n: second[n]} for n in varied if n not in changed_all)
     # they belong together, as pages and lengths do; what they leave out may be NaN
     integers = {
         n: second[n]
