@@ -261,10 +261,7 @@ class WorkerPlacement:
         draft.replace(path)
 
     def pytest_collection_finish(self) -> None:
-        """Let the garbage collector pass over the tests, which live to the end.
-
-        pytest collects five times when it ends, in each worker.
-        """
+        """Let the garbage collector pass over the tests, which live to the end."""
         gc.freeze()
 
     @pytest.hookimpl(optionalhook=True)
@@ -338,6 +335,8 @@ class WorkerPlacement:
 
     def pytest_sessionfinish(self) -> None:
         """Keep the durations for the next run's order, beside those of other tests."""
+        # pytest collects garbage when it ends: there is none worth a pass over all
+        gc.freeze()
         cache = getattr(self._config, "cache", None)
         if self._worker is None and self._seconds and cache is not None:
             known = cache.get(self._key, {})
