@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -136,12 +137,13 @@ def set_up(extra: str) -> bool:
         f"Setting up {VENV.relative_to(ROOT)}; pip may take some minutes.", flush=True
     )
     # without --clear: whatever else somebody installed there stays
-    made = subprocess.call([sys.executable, "-m", "venv", str(VENV)])
+    made = undisturbed([sys.executable, "-m", "venv", str(VENV)])
     # all but torch, of which machines have builds of their own: with known hashes
     hashed = [*PIP, "--require-hashes", "-r", f"requirements/{extra}.txt"]
     ours = [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", f".[{extra}]"]
     peer = [[*PIP, "--no-deps", PEER]] if extra == "test" else []
-    if made or any(call(command) for command in (hashed, ours, *peer)):
+    commands = [[str(BIN / first), *rest] for first, *rest in (hashed, ours, *peer)]
+    if made or any(map(undisturbed, commands)):
         print("Error: the environment could not be set up; see pip's message above.")
         return False
     stamp(extra).write_text(digest(extra))
@@ -174,7 +176,7 @@ def set_up_models() -> bool:
     print(f"Setting up {MODELS_FOLDER}, for the tests of whole models.", flush=True)
     # what it requires beside our own packages is no conflict: it has a folder of its own
     options = ["--no-warn-conflicts", "--upgrade", "--target", MODELS_FOLDER]
-    if call([*PIP, *options, MODELS]):
+    if undisturbed([str(BIN / PIP[0]), *PIP[1:], *options, MODELS]):
         print(f"Error: {MODELS} could not be installed; see pip's message above.")
         return False
     done.write_text(MODELS)
@@ -193,6 +195,19 @@ def test() -> int:
     for title, status, seconds in results:
         print(f"{'ok    ' if status == 0 else 'FAILED'} {title} ({seconds:.0f} s)")
     return int(any(status for _, status, _ in results))
+
+
+def undisturbed(command: list[str]) -> int:
+    """Run a program in the checkout that Ctrl-C reaches by this one; return its status.
+
+    It and what it started end then, without tracebacks of their own.
+    """
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
 
 
 def call(command: list[str]) -> int:

@@ -51,6 +51,8 @@ def write(text: str) -> None:
     except BrokenPipeError:
         # The interpreter flushes once more at exit; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "stdout") from error
 
 
 def write_json(value: Any) -> None:
@@ -118,11 +120,15 @@ def check_writable(root: Path) -> None:
     """Write to a folder and remove that again, before long work. Raises OSError."""
     from tempfile import NamedTemporaryFile
 
-    root.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=root, prefix=".writable-") as file:
-        file.write(bytes(_PROBE_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=root, prefix=".writable-") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        # a full disk names no file, and nobody knows the temporary one
+        raise OSError(error.errno, error.strerror, str(root)) from error
 
 
 def drifted(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -161,6 +167,8 @@ def run(command: click.Command, program: str) -> int:
         if getattr(sys, name) is None:
             # the caller closed it (`>&-`): nobody reads, and no file gets its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a character shows its escape.

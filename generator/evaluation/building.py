@@ -42,7 +42,11 @@ def build(how: Mapping[str, Any], folder: str) -> Callable[..., Any]:
     except (TypeError, ValueError):
         # of native code
         return entry
-    signature.bind(*[None] * how["arguments"])
+    try:
+        signature.bind(*[None] * how["arguments"])
+    except TypeError as error:
+        passed = f"the {how['arguments']} arguments that the definition passes"
+        raise TypeError(f"{symbol}{signature} can't take {passed}: {error}") from None
     return entry
 
 

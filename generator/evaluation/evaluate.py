@@ -173,6 +173,8 @@ def _verdicts(
     judged = [SolutionVerdict.from_dict(value) for value in verdicts]
     if outcome.status != DONE:
         why = f"the judge's process {outcome.status}: {outcome.why}"
+        if outcome.status == RAISED:
+            why = f"not judged: {outcome.why}"
         lost = asked[len(judged) :]
         for solution in lost if outcome.status == RAISED else lost[:1]:
             judged.append(_without(solution, file.op_type, JUDGE_ERROR, why))

@@ -159,6 +159,8 @@ def _lying(dataset: Path) -> dict[tuple[str, str], list[str]]:
 
 def _read(root: Path, path: str, shown: str) -> Solution | Rejected:
     read = read_checked(root, path, "solution")
+    # bytes of a name that are no UTF-8 are escapes in all that is printed and kept
+    shown = shown.encode("utf-8", "backslashreplace").decode()
     # a key that comes twice fits the schema: readers differ in which of them counts
     if read.problems:
         problem = read.problems[0]

@@ -227,3 +227,31 @@ def _lives(pid: int) -> bool:
     except OSError:
         return False
     return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_name_that_is_no_utf_8_and_a_run_that_takes_something_else(
+    root: Path,
+) -> None:
+    name = os.fsdecode(b"right\xff.json")
+    (root / name).write_text(json.dumps(solution("right", HONEST)))
+    other = "import torch\n\ndef run(x):\n    return x\n"
+    paths = [str(root / name), *written(root, solution("other", other))]
+    status, out, err = audit(*paths, "--dataset", root, "--json", command="evaluate")
+    right, wrong = json.loads(out)["solutions"]
+    assert (status, right["verdict"], wrong["verdict"]) == (1, PASSED, "COMPILE_ERROR")
+    assert right["path"].endswith("right\\udcff.json")
+    said = "run(x) can't take the 2 arguments that the definition passes"
+    assert said in wrong["reason"]
+    assert len(err.splitlines()) == 3
+
+
+def test_a_definition_that_cannot_be_read_is_named(root: Path) -> None:
+    right = solution("right", HONEST)
+    (file,) = (root / "definitions").rglob(f"{right['definition']}.json")
+    file.write_bytes(file.read_bytes()[:-3])
+    (path,) = written(root, right)
+    status, out, _ = audit(path, "--dataset", root, "--json", command="evaluate")
+    (verdict,) = json.loads(out)["solutions"]
+    assert (status, verdict["verdict"]) == (2, "JUDGE_ERROR")
+    place = file.relative_to(root)
+    assert verdict["reason"].startswith(f"not judged: {place} line")

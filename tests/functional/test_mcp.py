@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -282,6 +283,22 @@ def test_a_signal_ends_it_while_its_input_stays_open(
         assert server.wait(20) == 128 + number
         assert b"Traceback" not in server.stderr.read()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_closed_input_ends_it_without_a_traceback(root: Path) -> None:
+    command = [sys.executable, "-m", "generator.cli.trace_dataset", "mcp"]
+    shell = f"exec {shlex.join([*command, '--dataset', str(root)])} <&-"
+    ended = subprocess.run(
+        ["sh", "-c", shell],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 0
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("Serving 8 definitions")
 
 
 @pytest.mark.slow

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +116,32 @@ def test_what_needs_no_environment_makes_none(
     )
     assert done.returncode == status, done.stderr
     assert says in done.stdout + done.stderr
+
+
+def test_ctrl_c_while_it_installs_is_one_line(tmp_path: Path) -> None:
+    # a child that installs, and has one of its own
+    (tmp_path / "child.py").write_text(
+        "import pathlib, subprocess, sys\n"
+        "pathlib.Path('begun').touch()\n"
+        "subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+    )
+    code = (
+        "import os, runpy, sys, dev; dev.ROOT = __import__('pathlib').Path(sys.argv[1])\n"
+        "try: dev.undisturbed([sys.executable, 'child.py'])\n"
+        "except KeyboardInterrupt: print('Interrupted.', file=sys.stderr)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", code, str(tmp_path)],
+        cwd=nightly.ROOT / "tools",
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as command:
+        begun = time.monotonic()
+        while not (tmp_path / "begun").exists() and time.monotonic() < begun + 20:
+            time.sleep(0.02)
+        # as a terminal does
+        os.killpg(command.pid, signal.SIGINT)
+        assert command.wait(20) == 0
+        # its end comes only when nobody has it any more
+        assert command.stderr.read() == "Interrupted.\n"

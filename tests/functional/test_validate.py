@@ -284,7 +284,7 @@ def test_a_full_disk(root: Path) -> None:
             cwd=ROOT,
         )
     assert done.returncode == 2
-    assert done.stderr == "Error: No space left on device\n"
+    assert done.stderr == "Error: stdout: No space left on device\n"
 
 
 @pytest.mark.parametrize("closed", ["1", "2", "1 2", "0 1 2"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,3 +91,16 @@ def test_main_exits_with_the_status(
         main()
     assert stopped.value.code == 0
     assert capsys.readouterr().out.startswith("trace-dataset ")
+
+
+def test_a_full_disk_names_the_folder_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        output.check_writable(tmp_path / "out")
+    assert caught.value.filename == str(tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
