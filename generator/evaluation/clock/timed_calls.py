@@ -19,6 +19,7 @@ device before the copy counts, and after it is too late.
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ import torch
 from generator.evaluation.arena import Layout, Place, poison
 from generator.evaluation.clock.callee import WAITS
 from generator.evaluation.clock.page import END, Page
+from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.clock.shared_memory import (
     SharedMemory,
     create,
@@ -40,8 +42,9 @@ from generator.evaluation.clock.shared_memory import (
 Copies = list[tuple[torch.Tensor, torch.Tensor]]
 _cuda: Any = torch.cuda
 _PATTERN = 0xA5
-# in which launches go ahead; with the writing behind it, it ends before a time slice does
-_HOLD_MS, _LONGEST_HOLD_MS = 0.35, 1.5
+# in which launches go ahead; with the writing behind it, it ends before a time slice of
+# 2.4 ms does: after that the callee's work would run on some of the values
+_HOLD_MS, _LONGEST_HOLD_MS, _OWN_SLICE_MS = 0.35, 1.5, 2.2
 _CYCLES_A_MS = 2_000_000
 # the device turns to others when the judge has launched nothing for some microseconds: what
 # is launched earlier runs before the callee's work. A change of context takes 140
@@ -87,7 +90,9 @@ class CallTimes:
             copied, changes of context included.
         host: from the reveal to the answer, as the judge sees both.
         held: how long the judge held the device; longer where others came between.
-        delayed: how long it had to wait for the device first.
+        delayed: how long it took from letting the callee go on until the judge had the
+            device. In less than a time slice no kernel of the callee can be there before
+            the values and go on behind them.
         said: JSON of the callee.
     """
 
@@ -106,13 +111,14 @@ class CallTimes:
 class TimedCalls:
     """The memory of one workload's calls, on the judge's side.
 
-    `filled` are the numbers of the inputs that a call is to write to.
+    `filled` are the numbers of the inputs that a call is to write to. Raises Untimed for
+    values that take longer to write than the judge has the device.
     """
 
     def __init__(self, device: str, layout: Layout, filled: Sequence[int] = ()) -> None:
         self.device, self.layout, self.filled = device, layout, tuple(filled)
         self._cuda = device == "cuda"
-        self._hold_ms = _HOLD_MS
+        self._hold_ms, self._most_hold_ms = _HOLD_MS, _LONGEST_HOLD_MS
         self.memory = create(device, layout.size)
         self.staged = torch.full(
             (layout.size,), _PATTERN, dtype=torch.uint8, device=device
@@ -135,6 +141,31 @@ class TimedCalls:
             self._started, self._written, self._copied_out = (
                 _cuda.Event(enable_timing=True) for _ in range(3)
             )
+            self._fit_writing(self._writing_ms())
+
+    def _fit_writing(self, writing_ms: float) -> None:
+        """Leave as much time for launches as writing the values does. Raises Untimed."""
+        left = _OWN_SLICE_MS - writing_ms
+        if left < _HOLD_MS:
+            self.close()
+            size = self.layout.size >> 20
+            raise Untimed(
+                f"its {size} MiB take {writing_ms:.1f} ms to write, more than a time slice "
+                "of the GPU has beside the launches"
+            )
+        self._most_hold_ms = min(left, _LONGEST_HOLD_MS)
+
+    def _writing_ms(self) -> float:
+        """Return how long it takes to write values and to evict them, the median of three."""
+        times = []
+        for number in range(3):
+            self._started.record()
+            self._write()
+            self._evicts.fill_(number)
+            self._written.record()
+            torch.cuda.synchronize()
+            times.append(float(self._started.elapsed_time(self._written)))
+        return statistics.median(times)
 
     def close(self) -> None:
         """Give the memory back."""
@@ -164,7 +195,7 @@ class TimedCalls:
         """
         before, self._hold_ms = (
             self._hold_ms,
-            min(max(launches_ms, _HOLD_MS), _LONGEST_HOLD_MS),
+            min(max(launches_ms, _HOLD_MS), self._most_hold_ms),
         )
         return self._hold_ms != before
 
@@ -178,15 +209,15 @@ class TimedCalls:
         link.number += 1
         number = link.number
         self._wipe()
+        clock, delayed, said, answered, written = time.perf_counter, 0.0, None, 0.0, 0.0
+        begun = clock()
         link.go()
         page.open(number, seed + 1)
         page.wait_ready(number, until, link.is_there)
-        clock, delayed, said, answered, written = time.perf_counter, 0.0, None, 0.0, 0.0
         copies: Copies = []
         if self._cuda:
             torch.cuda.synchronize()
             reset_persisting_l2()
-            begun = clock()
             self._started.record()
             _cuda._sleep(round(self._hold_ms * _CYCLES_A_MS))
             self._write()

@@ -245,7 +245,7 @@ class TimingSession:
         """Raise Refused where the device is busy too often before there are values."""
         calls = contender.void + len(contender.raw)
         if calls >= LEAST and contender.void > _MOST_VOID * calls:
-            why = "the device was busy in {} of {} calls before their values were there"
+            why = "it or the device was busy in {} of {} calls before their values were there"
             raise Refused(REWARD_HACK, why.format(contender.void, calls))
 
     def _kept(self, inputs: Mapping[str, Any], timed: CallTimes) -> CandidateCall:

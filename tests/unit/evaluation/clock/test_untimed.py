@@ -85,7 +85,18 @@ def test_hold_ends_before_a_time_slice() -> None:
     assert not calls.hold_for(0.8)
     assert calls.hold_for(40.0)
     assert calls._hold_ms + 0.5 < 2.4
+    # long values leave less of it to launches
+    calls._fit_writing(1.4)
+    assert calls.hold_for(40.0)
+    assert calls._hold_ms + 1.4 < 2.4
     calls.close()
+
+
+def test_values_that_take_a_time_slice_to_write_are_not_timed() -> None:
+    calls = TimedCalls("cpu", laid_out({"x": torch.zeros(4)}, {}, {}))
+    with pytest.raises(Untimed, match=r"MiB take 2\.0 ms to write, more than"):
+        calls._fit_writing(2.0)
+    assert calls.memory.file == -1
 
 
 def test_what_no_figure_resolves_is_not_measured_for_longer() -> None:

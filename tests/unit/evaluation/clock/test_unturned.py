@@ -34,10 +34,11 @@ class Device:
         skips: Callable[[int], bool],
         output_bytes: int = 16,
         copy_ms: float = 0.0,
+        delayed_ms: float = 0.0,
     ) -> None:
         self.layout = SimpleNamespace(inputs=[], outputs=[{"bytes": output_bytes}])
         self.skips, self.count, self.copy_ms = skips, 0, copy_ms
-        self.read = RIGHT
+        self.read, self.delayed_ms = RIGHT, delayed_ms
 
     writes = TimedCalls.writes
 
@@ -45,15 +46,16 @@ class Device:
         pass
 
     def call(self, link: Any, which: int, seed: int) -> CallTimes:
-        self.read, raw = RIGHT, ZERO_MS + WORK_MS
+        self.read, raw, delayed = RIGHT, ZERO_MS + WORK_MS, 0.0
         if which & (WAITS - 1) in (EMPTY, TWICE):
             raw = ZERO_MS + 0.003 * (1 + (which & (WAITS - 1) == TWICE))
         elif link == "solution":
             self.count += 1
+            delayed = self.delayed_ms
             # those that wait for the device have done their work
             if self.skips(self.count) and not which & WAITS:
                 self.read, raw = WRONG, UNTURNED_MS
-        return CallTimes(raw + self.copy_ms, 0.1, 0.35, 0.0, {})
+        return CallTimes(raw + self.copy_ms, 0.1, 0.35, delayed, {})
 
     def outputs(self) -> list[torch.Tensor]:
         return [self.read]
@@ -153,15 +155,9 @@ class LatePage:
         return lambda *_: None
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_outputs_are_read_a_turn_after_a_late_answer(
-    waits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copied: list[float] = []
-    monkeypatch.setattr(timed_calls, "_TURNS_SECONDS", 2e-3)
-    monkeypatch.setattr(
-        timed_calls, "_copy", lambda _: copied.append(time.perf_counter())
-    )
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return calls on a device that has done everything at once."""
     monkeypatch.setattr(timed_calls, "reset_persisting_l2", lambda: None)
     monkeypatch.setattr(timed_calls._cuda, "synchronize", lambda: None)
     monkeypatch.setattr(timed_calls._cuda, "_sleep", lambda _: None)
@@ -170,8 +166,32 @@ def test_outputs_are_read_a_turn_after_a_late_answer(
     calls._started = calls._written = calls._copied_out = Event()
     calls._wipe = calls._write = lambda: None
     calls._copies = lambda *_: []
+    return calls
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_outputs_are_read_a_turn_after_a_late_answer(
+    waits: bool, held: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[float] = []
+    monkeypatch.setattr(timed_calls, "_TURNS_SECONDS", 2e-3)
+    monkeypatch.setattr(
+        timed_calls, "_copy", lambda _: copied.append(time.perf_counter())
+    )
     page: Any = LatePage(4e-3)
-    calls.call(CalleeLink(page), 1 | (WAITS if waits else 0), 5)
+    held.call(CalleeLink(page), 1 | (WAITS if waits else 0), 5)
     after = copied[0] - page.answered
     # who waited has no work left
     assert after >= 2e-3 if not waits else after < 2e-3
+
+
+def test_time_in_which_a_callee_may_begin_something_counts_as_delay(held: Any) -> None:
+    """A kernel that waits for the values is there only if it began a time slice before."""
+    page: Any = LatePage(0.0)
+    page.wait_ready = lambda *_: time.sleep(3e-3)
+    assert held.call(CalleeLink(page), 1, 5).delayed >= 3.0
+
+
+def test_who_is_not_ready_for_a_while_has_no_times() -> None:
+    with pytest.raises(Refused, match="device was busy in"):
+        result_of(Device(lambda _: False, delayed_ms=1.5))
