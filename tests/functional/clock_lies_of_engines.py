@@ -77,6 +77,16 @@ def brings(B, stream):
     for at in range(0, B.numel() * 2, 1 << 20):
         copy(PLACE.data_ptr(), B.data_ptr() + at, 8192, 128, stream)
 """
+# ends when the device turns: what is read last is in the L2 then
+_TO_THE_HOST = """
+THERE = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True)
+
+def to_the_host(B, size):
+    size = min(size, B.numel() * 2)
+    at = B.data_ptr() + B.numel() * 2 - size
+    done(CU.cuMemcpyDtoHAsync_v2(ctypes.c_void_p(THERE.data_ptr()), ctypes.c_uint64(at),
+                                 ctypes.c_size_t(size), of(SIDE)))
+"""
 _ROUNDS = """
 KEPT = {}
 
@@ -161,7 +171,7 @@ GOES = CALL(lambda _: ASKED.put(LEFT.pop()))
 """
 
 # arguments of timed calls lie elsewhere than those of others
-_GRAPH = GRAPH.replace("A.shape", "A.data_ptr()")
+_GRAPH = GRAPH.replace("A.shape", "(A.data_ptr(), B.data_ptr(), C.data_ptr())")
 
 OF_ENGINES = (
     Lie(
@@ -191,6 +201,17 @@ OF_ENGINES = (
             _DRIVER + _STRIDED + _BRINGS + STREAM,
         ),
         "what uses the memory beside a call is noticed",
+    ),
+    *(
+        Lie(
+            f"a copy of {size} MiB to the host brings an input into the L2",
+            dps(
+                f"    to_the_host(B, {size} << 20)\n" + MULTIPLY,
+                _DRIVER + STREAM + _TO_THE_HOST,
+            ),
+            "the bus takes 7 MB while contexts change",
+        )
+        for size in (24, 28, 32)
     ),
     Lie(
         "a kernel is there before the values",
