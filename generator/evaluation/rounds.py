@@ -6,6 +6,7 @@ once and asks every solution for it.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -217,84 +218,120 @@ def rounds_of(
     subject = subject_of(definition, axes)
     if run is not None:
         subject = subject.with_run(run)
-    draw = draws_of(secret, "rounds")
-    known = subject.definition
-    left_out: list[str] = []
-
-    def round_of(case: Case, workload: Mapping[str, Any] | None = None) -> Round:
-        shift = draw.randrange(SECRETS)
-        return Round(subject, case, shift, device, workload)
-
-    asked: list[tuple[str, Sequence[Round]]] = []
-    declared = subject.op.cases(known)
-    every = [c for c in declared if c.size != LIMITS]
-    cases = [c for c in every if c.size != "large"]
-    judged = optional_op_module(known.op_type, "judged")
-    cases += getattr(judged, "cases", lambda _: [])(known)
-    for case in cases if own_cases else ():
-        rounds = [round_of(case), round_of(case)]
-        # some cases come more often: nobody knows which, or when they are over
-        rounds += [round_of(case)] * (draw.random() < _AGAIN)
-        asked.append((case.name, rounds))
-    pairs = [(first, second) for _, (first, second, *_) in asked]
-    together = getattr(judged, "INPUTS_GO_TOGETHER", {})
-    beside = [
-        (f"beside {one.case.name}", [one]) for one in neighbours(pairs, draw, together)
-    ]
-    asked += [(f"{name} {n}", one) for n, (name, one) in enumerate(beside)]
-    small = subject.cases(("small",))
+    asking = _Asking(subject, draws_of(secret, "rounds"), device)
     if own_cases:
-        lengths = list(drawn_lengths(known, every, draw, device))
-        asked += [
-            (f"lengths {number}: {_axes(case)}", [round_of(case)])
-            for number, case in enumerate(lengths)
+        asking.ask_cases()
+        fuzz = max(fuzz, asking.ask_lengths())
+    asking.ask_random(fuzz)
+    asking.ask_workloads(workloads, dataset)
+    groups = asking.possible()
+    relations = asking.relations() if own_cases else []
+    return EvaluationRounds(subject, groups, relations, asking.left_out)
+
+
+class _Asking:
+    """Collect the rounds of a definition, and why some are left out; `draw` is secret."""
+
+    def __init__(
+        self, subject: Subject, draw: random.Random, device: torch.device
+    ) -> None:
+        self._subject, self._known = subject, subject.definition
+        self._draw, self._device = draw, device
+        self._declared = subject.op.cases(self._known)
+        self._every = [case for case in self._declared if case.size != LIMITS]
+        self._small = subject.cases(("small",))
+        self._rounds: list[tuple[str, Sequence[Round]]] = []
+        self.left_out: list[str] = []
+
+    def ask_cases(self) -> None:
+        """Ask the op's cases, each with two values, and values that are nearly the same."""
+        cases = [case for case in self._every if case.size != "large"]
+        judged = optional_op_module(self._known.op_type, "judged")
+        cases += getattr(judged, "cases", lambda _: [])(self._known)
+        for case in cases:
+            rounds = [self._round(case), self._round(case)]
+            # some cases come more often: nobody knows which, or when they are over
+            rounds += [self._round(case)] * (self._draw.random() < _AGAIN)
+            self._rounds.append((case.name, rounds))
+        pairs = [(first, second) for _, (first, second, *_) in self._rounds]
+        together = getattr(judged, "INPUTS_GO_TOGETHER", {})
+        for number, one in enumerate(neighbours(pairs, self._draw, together)):
+            self._rounds.append((f"beside {one.case.name} {number}", [one]))
+
+    def ask_lengths(self) -> int:
+        """Ask lengths that nobody published, and far values; return how many to vary more."""
+        lengths = list(
+            drawn_lengths(self._known, self._every, self._draw, self._device)
+        )
+        for number, case in enumerate(lengths):
+            self._ask(f"lengths {number}: {_axes(case)}", case)
+        far = past_limits(self._known, self._declared, self._draw, self._device)
+        for case in (*far, *asked_of_kernels(self._declared)):
+            self._ask(f"limits: {case.name}", case)
+        for size in far_sizes(self._subject, self._small):
+            one = replace(self._round(size.case), gains=size.gains)
+            self._rounds.append((f"limits: {size.name}", [one]))
+        if lengths:
+            return 0
+        few = varied_anyway(self._known, self._every, self._device.type)
+        if not few:
+            why = "other lengths: too large here, or its op_type varies none"
+            self.left_out.append(why)
+        return few
+
+    def ask_random(self, count: int) -> None:
+        """Ask random cases within the constraints."""
+        for number in range(count if self._small else 0):
+            secret = self._draw.randrange(SECRETS)
+            case, _ = varied(self._known, self._small, secret)
+            self._ask(f"fuzz {number}: {case.name}", case)
+
+    def ask_workloads(
+        self, workloads: Sequence[Mapping[str, Any]], dataset: Path
+    ) -> None:
+        """Ask workloads of the dataset."""
+        maker = self._subject.op.make_inputs
+        for workload in workloads:
+            case = workload_case(workload, dataset, self._known, self._every, maker)
+            self._rounds.append((case.name, [self._round(case, workload)]))
+
+    def possible(self) -> list[tuple[str, Sequence[Round]]]:
+        """Return what can be asked here."""
+        return [
+            (name, rounds)
+            for name, rounds in self._rounds
+            if self._is_possible(name, rounds[0])
         ]
-        far = [
-            *past_limits(known, declared, draw, device),
-            *asked_of_kernels(declared),
-        ]
-        asked += [(f"limits: {case.name}", [round_of(case)]) for case in far]
-        for size in far_sizes(subject, subject.cases(("small",))):
-            one = replace(round_of(size.case), gains=size.gains)
-            asked.append((f"limits: {size.name}", [one]))
-        if not lengths:
-            few = varied_anyway(known, every, device.type)
-            if not few:
-                left_out.append(
-                    "other lengths: too large here, or its op_type varies none"
-                )
-            fuzz = max(fuzz, few)
-    for number in range(fuzz if small else 0):
-        case, _ = varied(known, small, draw.randrange(SECRETS))
-        asked.append((f"fuzz {number}: {case.name}", [round_of(case)]))
-    for workload in workloads:
-        maker = subject.op.make_inputs
-        case = workload_case(workload, dataset, known, every, maker)
-        asked.append((case.name, [round_of(case, workload)]))
-    groups: list[tuple[str, Sequence[Round]]] = []
-    for name, of_case in asked:
-        why = _obstacle(of_case[0], device)
-        if why is None:
-            groups.append((name, of_case))
-        else:
-            left_out.append(f"{name}: {why}")
-    relations = []
-    lists = subject.op.relations
-    if own_cases and lists is not None and subject.unresolved is None:
-        for relation in lists(known):
+
+    def relations(self) -> list[tuple[Any, Round]]:
+        """Return the relations that can be asked here, each with its round."""
+        lists, relations = self._subject.op.relations, []
+        if lists is None or self._subject.unresolved is not None:
+            return []
+        for relation in lists(self._known):
             # a solution returns what is declared, whatever a flag asks for
             if relation.peer is not None or relation.other_outputs:
                 continue
             for case in relation.cases:
-                if case.size == "large":
-                    continue
-                one = round_of(case)
-                why = _obstacle(one, device)
-                if why is None:
-                    relations.append((relation, one))
-                else:
-                    left_out.append(f"{relation_name(relation, case)}: {why}")
-    return EvaluationRounds(subject, groups, relations, left_out)
+                if case.size != "large":
+                    one = self._round(case)
+                    if self._is_possible(relation_name(relation, case), one):
+                        relations.append((relation, one))
+        return relations
+
+    def _ask(self, name: str, case: Case) -> None:
+        self._rounds.append((name, [self._round(case)]))
+
+    def _round(self, case: Case, workload: Mapping[str, Any] | None = None) -> Round:
+        shift = self._draw.randrange(SECRETS)
+        return Round(self._subject, case, shift, self._device, workload)
+
+    def _is_possible(self, name: str, one: Round) -> bool:
+        """Return whether a round can be asked here; note where it can't."""
+        why = _obstacle(one, self._device)
+        if why is not None:
+            self.left_out.append(f"{name}: {why}")
+        return why is None
 
 
 def _obstacle(one: Round, device: torch.device) -> str | None:

@@ -13,6 +13,7 @@ from generator.dataset.schema import read_checked
 from generator.problems import Failure
 from generator.problems.messages import did_you_mean, one_line, quote
 from generator.rules.solutions import bad_source_path
+from kernel_judge.definition import Interface
 
 _TVM_FFI = "tvm-ffi"
 MOST_SOURCES, MOST_BYTES = 500, 8 << 20
@@ -55,6 +56,11 @@ class Solution:
     def passes_outputs(self) -> bool:
         """Return whether it is called with its outputs, flashinfer-bench's default."""
         return bool(self.value["spec"].get("destination_passing_style", True))
+
+    def arguments(self, interface: Interface) -> int:
+        """Return how many arguments a call has: the inputs, and outputs that are passed."""
+        outputs = interface.outputs if self.passes_outputs else ()
+        return len(interface.inputs) + len(outputs)
 
     def how(self) -> dict[str, Any]:
         """Return what the worker builds it from."""

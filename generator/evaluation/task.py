@@ -240,13 +240,11 @@ class _Bench:
         if not task["runs_references"] and any(by_reference):
             why = "it has no oracle, and its reference is not executed here"
             return [CaseVerdict("", SKIPPED, why)]
-        interface = asked.subject.interface
         passes, secret = solution.passes_outputs, seed()
-        count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
         calls = [one for _, one, _ in in_order(asked, secret)]
         calls += [one for _, one in asked.relations]
         with closing(DrawingAhead(calls)) as ahead, ThreadPoolExecutor(1) as beside:
-            built = beside.submit(self._opened, solution, count)
+            built = beside.submit(self._opened, solution, asked)
             others = second_draws(asked) if task["timing"] else {}
             try:
                 session = built.result()
@@ -280,9 +278,7 @@ class _Bench:
         compute-sanitizer's tools have each a sandbox of their own.
         """
         task, passes = self._task, solution.passes_outputs
-        interface = asked.subject.interface
-        count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
-        reopened = partial(self._opened, solution, count)
+        reopened = partial(self._opened, solution, asked)
         how = (session, asked, self._device, passes, secret, reopened, task["soak"])
         asking = Asking(*how)
         answers: dict[str, Condition] = {}
@@ -292,7 +288,10 @@ class _Bench:
                     answers[name] = ask(asking, name)
         finally:
             asking.session.close()
-        how_built = {**solution.how(), "arguments": count}
+        how_built = {
+            **solution.how(),
+            "arguments": solution.arguments(asked.subject.interface),
+        }
         for tool in task["sanitizers"]:
             self._alive()
             watches = confined(_hidden(self._root), task["device"])
@@ -300,11 +299,11 @@ class _Bench:
                 answers[tool] = sanitized(asking, tool, how_built, watches)
         return answers
 
-    def _opened(self, solution: Solution, arguments: int) -> Session:
+    def _opened(self, solution: Solution, asked: EvaluationRounds) -> Session:
         """Return a session in which a solution is built anew. Raises Refused."""
         session = self._confined.open()
         try:
-            session.build(solution, arguments)
+            session.build(solution, solution.arguments(asked.subject.interface))
         except BaseException:
             session.close()
             raise
@@ -318,8 +317,6 @@ class _Bench:
         memory: dict[str, Any],
     ) -> list[CaseVerdict]:
         """Put the memory of a call into `memory`; return a verdict where one is wrong."""
-        interface, passes = asked.subject.interface, solution.passes_outputs
-        count = len(interface.inputs) + (len(interface.outputs) if passes else 0)
         calls = MemoryOfCalls(asked, self._device, secret, self._peaks)
         if not calls.case:
             return []
@@ -328,11 +325,12 @@ class _Bench:
         rivals = rival_sessions(*about)
 
         def opens() -> AbstractContextManager[Session]:
-            return closing(self._opened(solution, count))
+            return closing(self._opened(solution, asked))
 
         try:
             with self._uses(is_alone=True):
-                memory |= calls.measured(opens, rivals, passes_outputs=passes)
+                passed = solution.passes_outputs
+                memory |= calls.measured(opens, rivals, passes_outputs=passed)
         except Refused as refused:
             name = f"memory of {calls.case}"
             return [CaseVerdict(name, refused.verdict, refused.reason)]

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from generator.results.evidence import SKIPPED, Run, runs_in
-from generator.results.sources import backs_verified, is_ground_truth, is_recorded
+from generator.results.sources import backs_verified, is_live_kernel
 from kernel_judge.definition import WORKLOAD
 from kernel_judge.source_names import is_pair
 
@@ -60,8 +60,7 @@ def compared_workloads(runs: Iterable[Run], name: str, basis: str) -> frozenset[
         if not run.is_on_gpu or entry is None or entry.sha256 != basis:
             continue
         for source, of_source in entry.sources.items():
-            is_live = is_ground_truth(source) and not is_recorded(source)
             is_whole = not (of_source.not_given or of_source.rewritten)
-            if is_live and is_whole and of_source.verdict == "PASSED":
+            if is_live_kernel(source) and is_whole and of_source.verdict == "PASSED":
                 compared.update(of_source.compared.get(WORKLOAD, ()))
     return frozenset(compared)

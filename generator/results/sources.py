@@ -24,11 +24,6 @@ def is_ground_truth(source: str) -> bool:
     return not is_pair(source) and _provider(source) not in _NO_KERNELS
 
 
-def is_of_known_provider(source: str) -> bool:
-    """Return whether a kernel, or a recording of one, is of a provider that is known here."""
-    return _provider(source.removeprefix(f"{_RECORDED}:")) in providers()
-
-
 def is_layer(source: str) -> bool:
     """Return whether a source is SGLang's PyTorch code: an implementation, no kernel."""
     return source in _LAYERS
@@ -37,6 +32,15 @@ def is_layer(source: str) -> bool:
 def is_kernel(source: str) -> bool:
     """Return whether a source is a production kernel, or a recording of one."""
     return is_ground_truth(source) and not is_layer(source)
+
+
+def is_live_kernel(source: str) -> bool:
+    """Return whether a source is a production kernel that was called, no recording of it.
+
+    One of a provider that nobody here knows is a kernel by its author's word alone.
+    """
+    is_known = _provider(source) in providers()
+    return is_kernel(source) and not is_recorded(source) and is_known
 
 
 def is_model(source: str) -> bool:

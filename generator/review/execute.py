@@ -10,7 +10,7 @@ sources found nothing, and every canary (see canary.py) failed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,16 @@ from generator.problems.messages import one_line
 from generator.rendering.embedding import can_be_nested
 from generator.rendering.plan import TestPlan
 from generator.results.run_results import TestResult, parse_results
-from generator.results.sources import is_ground_truth, is_recorded
 from generator.review.account import account
 from generator.review.canary import plant
 from generator.review.change import Change
 from generator.review.confined_folder import lay_out, readable, render
-from generator.review.executed import Executed, ExecutedComparison, comparisons_of
+from generator.review.executed import (
+    Executed,
+    ExecutedComparison,
+    agreed_with_kernels,
+    comparisons_of,
+)
 from generator.review.scratch import scratch
 from generator.rules.screen import screen
 
@@ -96,14 +100,7 @@ def _run(
     cuda = device == "cuda"
     limits = sandbox.CUDA_LIMITS if cuda else sandbox.Limits()
     confined = partial(sandbox.run_confined, read_only=readable(folder), devices=cuda)
-    # no reference runs at this point: each is inside of a function
-    collected = confined(
-        [*command, "--collect-only", "-q", *map(str, files)],
-        limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
-    )
-    # what pytest lists is file::TestX::test_y[case]
-    listing = [x.partition("::")[2].strip() for x in collected.stdout.splitlines()]
-    expected = [test for test in listing if test]
+    expected, lack = _listed(confined, [*command, *map(str, files)], limits)
     problems = [f"the static screen found {count} in the reference"] if count else []
     problems += [
         f"the text of {one_line(d.name)} runs when tests are listed: the list may be its"
@@ -111,10 +108,8 @@ def _run(
         if not can_be_nested(d.reference)
     ]
     layers = sandbox.warnings()
-    if not collected.ok or not expected or collected.truncated:
-        lines = (collected.stderr or collected.stdout).strip().splitlines()
-        message = collected.detail or (lines[-1] if lines else "nothing was printed")
-        problems.append(one_line(f"the tests could not be listed: {message}", 300))
+    if lack is not None:
+        problems.append(one_line(f"the tests could not be listed: {lack}", 300))
         return Executed(device, problems=tuple(problems), layers=layers)
     canaries = plant(plans, expected, tests / "references")
     wrong = canaries.all
@@ -148,23 +143,30 @@ def _run(
         len(tally.skipped),
         tuple(problems),
         layers,
-        _met_a_kernel(results_here) if not problems and device == "cuda" else (),
+        agreed_with_kernels(results_here) if not problems and device == "cuda" else (),
         outcome.seconds,
         comparisons,
     )
 
 
-def _met_a_kernel(tests: Sequence[TestResult]) -> tuple[str, ...]:
-    """Return the definitions that agreed with a kernel in a run."""
-    met = {
-        test.definition
-        for test in tests
-        for record in test.comparisons
-        if is_ground_truth(record["source"])
-        and record["verdict"] == "PASSED"
-        # a recording comes with the dataset: it is no kernel that was asked
-        and not is_recorded(record["source"])
-        # nor is one that was handed something else than the definition's inputs
-        and not record.get("rewritten")
-    }
-    return tuple(sorted(met))
+def _listed(
+    confined: Callable[..., sandbox.CommandOutcome],
+    command: Sequence[str],
+    limits: sandbox.Limits,
+) -> tuple[list[str], str | None]:
+    """Return the tests that there are, and why they could not be listed.
+
+    No reference runs at this point: each is inside of a function.
+    """
+    collected = confined(
+        [*command, "--collect-only", "-q"],
+        limits=replace(limits, wall_seconds=_COLLECT_SECONDS),
+    )
+    # what pytest lists is file::TestX::test_y[case]
+    listing = [x.partition("::")[2].strip() for x in collected.stdout.splitlines()]
+    expected = [test for test in listing if test]
+    if collected.ok and expected and not collected.truncated:
+        return expected, None
+    lines = (collected.stderr or collected.stdout).strip().splitlines()
+    last = lines[-1] if lines else "nothing was printed"
+    return expected, collected.detail or last

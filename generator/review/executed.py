@@ -10,7 +10,7 @@ from typing import Any
 from generator.problems.messages import one_line
 from generator.results.evidence import SKIPPED
 from generator.results.run_results import ErrorMap, TestResult, read_error_map
-from generator.results.sources import OWN_TESTS
+from generator.results.sources import OWN_TESTS, is_live_kernel
 
 MOST = 2000
 _FINDINGS = 8
@@ -80,6 +80,21 @@ def comparisons_of(
         for comparison in _of_test(test)
     )
     return tuple(sorted(comparisons, key=lambda c: not c.is_bad)[:MOST])
+
+
+def agreed_with_kernels(tests: Iterable[TestResult]) -> tuple[str, ...]:
+    """Return the definitions that agreed with a kernel in a run."""
+    met = {
+        test.definition
+        for test in tests
+        for record in test.comparisons
+        # a recording comes with the dataset: it is no kernel that was asked
+        if is_live_kernel(record["source"])
+        and record["verdict"] == "PASSED"
+        # nor is one that lacks an output, or got something else than the inputs
+        and not (record.get("not_given") or record.get("rewritten"))
+    }
+    return tuple(sorted(met))
 
 
 def _of_test(test: TestResult) -> Iterator[ExecutedComparison]:

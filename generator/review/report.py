@@ -23,7 +23,7 @@ from generator.review.answers import NO, UNKNOWN, YES
 from generator.review.change import Change
 from generator.review.checklist import ChecklistAnswer
 from generator.review.checks import CheckChange
-from generator.review.decision import Decision
+from generator.review.decision import Decision, by_weight
 from generator.review.findings import RULES
 from generator.review.review import Review
 from generator.review.treatment import Treatment
@@ -42,9 +42,7 @@ _ANSWERS = {YES: Status.PASSED, NO: Status.FAILED, UNKNOWN: Status.OPEN}
 
 def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> Report:
     """Return the report: the checklist matters most, what changed is detail."""
-    reasons = review.reasons
-    if review.is_empty:
-        reasons = ("Nothing changed.",)
+    reasons = ("Nothing changed.",) if review.is_empty else tuple(_reasons(review))
     conclusion = Conclusion(
         review.decision.status, counted(review), review.decision.value, reasons
     )
@@ -71,6 +69,14 @@ def review_report(review: Review, *, prefix: str = "", notes: bool = False) -> R
         notes=notes,
         line_in=ProblemLines(None if review.known is None else review.known.root),
     )
+
+
+def _reasons(review: Review) -> Iterator[str]:
+    """Yield the grounds in words; those that ask for less than the verdict say for what."""
+    for reason in by_weight(review.grounds):
+        asks = reason.decision.value
+        is_verdict = reason.decision is review.decision
+        yield str(reason) if is_verdict else f"{asks}: {reason}"
 
 
 def _if_any(table: Table) -> list[Table]:

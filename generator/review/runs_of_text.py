@@ -9,8 +9,8 @@ from generator.problems.messages import one_line, plural
 from generator.results.evidence import DefinitionEvidence, Run
 from generator.results.sources import (
     ORACLE,
-    is_ground_truth,
-    is_of_known_provider,
+    is_layer,
+    is_live_kernel,
     is_recorded,
 )
 from generator.rules.basis import basis_of
@@ -25,6 +25,8 @@ def lesser_agreements(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
             what = f"{source_on_machine(run, source)}, {plural(verdict.cases, 'case')}"
             if source == ORACLE:
                 yield f"{what} (the oracle, no kernel)"
+            elif is_layer(source):
+                yield f"{what} (a PyTorch layer, no kernel)"
             elif is_recorded(source):
                 yield f"{what} (a recording of a kernel)"
 
@@ -47,17 +49,12 @@ def failures(run: Run, entry: DefinitionEvidence) -> list[str]:
 
 
 def agreements(run: Run, entry: DefinitionEvidence) -> Iterator[str]:
-    """Yield the live kernels on a GPU that agreed with every output, in words.
-
-    One of a provider that nobody here knows is no kernel but by its author's word.
-    """
+    """Yield the live kernels on a GPU that agreed with every output, in words."""
     for source, verdict in entry.sources.items():
         is_good = run.is_on_gpu and verdict.verdict == "PASSED" and verdict.cases
-        is_live = is_ground_truth(source) and not is_recorded(source)
-        is_live &= is_of_known_provider(source)
         # a kernel without an output, or with inputs of its adapter's, shows too little
         is_whole = not (verdict.not_given or verdict.rewritten)
-        if is_live and is_good and is_whole:
+        if is_live_kernel(source) and is_good and is_whole:
             where = source_on_machine(run, source)
             yield f"{where} passed, {plural(verdict.cases, 'case')}"
 

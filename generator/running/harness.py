@@ -143,7 +143,7 @@ class ReferenceTests:
         )
         if lack is not None and trial.device.type != "cpu":
             raise Skipped(lack)
-        self._settle(checks.matches_cpu(self.subject(), trial), record_property)
+        self._settle(checks.matches_cpu(subject, trial), record_property)
 
     def _settle(
         self, checked: Checked, record_property: RecordProperty | None = None

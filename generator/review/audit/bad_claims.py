@@ -162,6 +162,12 @@ def of_claims() -> Iterator[PullRequest]:
         TRUSTED,
     )
     yield PullRequest(
+        "claim: a PyTorch layer of SGLang, no kernel",
+        together(add_third, render, _sources_of("sglang/native")),
+        "agreed",
+        TRUSTED,
+    )
+    yield PullRequest(
         "claim: a kernel that compared fewer cases than none",
         together(add_third, render, _sources_of("flashinfer", cases=-1)),
         "agreed",

@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,10 @@ def test_who_times_is_alone(first: bool, second: bool, gpu: str, waits: bool) ->
 
 
 def test_without_a_gpu_nobody_waits() -> None:
-    with using("", True, lambda: None), using("", True, lambda: None):
-        pass
+    waited: list[str] = []
+    first, second = (partial(waited.append, name) for name in ("first", "second"))
+    with using("", True, first), using("", True, second):
+        assert waited == []
 
 
 def test_who_waits_to_be_alone_comes_before_those_who_ask_later() -> None:
