@@ -107,13 +107,13 @@ def rendered_folder(paths: Iterable[str] = ()) -> str:
     return min(folders) if folders and _TESTS not in folders else _TESTS
 
 
-def rendered_test(op_type: str, paths: Iterable[str] = ()) -> str:
-    """Return where the rendered tests of an op_type lie, among the paths of a dataset.
+def rendered_test(op_type: str, folder: str = _TESTS) -> str:
+    """Return where the rendered tests of an op_type lie in their folder.
 
     Commands that are proposed name the file: pytest would collect the whole folder,
     with tests of others that may lie in it.
     """
-    return f"{rendered_folder(paths)}/test_{op_type}.py"
+    return f"{folder}/test_{op_type}.py"
 
 
 @dataclass(frozen=True, order=True)

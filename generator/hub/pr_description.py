@@ -20,7 +20,7 @@ from generator.reports.report import Quoted, Row, Section, Status, Table
 from generator.results.verification import VerificationLine
 from generator.results.verification_report import LINES, line_row
 from generator.review.change import Change, make_changes
-from generator.review.checklist import ONE_DEFINITION, answer_all
+from generator.review.checklist import ONE_DEFINITION, ChecklistAnswer, answer_all
 from generator.review.context import ReviewContext
 from generator.review.report import checklist
 from generator.review.sources import BaseAndHead
@@ -78,6 +78,9 @@ def describe(
         for answer in answer_all(changes, known)
         if answer.definition or answer.point == ONE_DEFINITION
     ]
+    points: dict[str, list[ChecklistAnswer]] = {}
+    for answer in answers:
+        points.setdefault(answer.point, []).append(answer)
     chosen = _options("--op-type", sorted({op_type for op_type, _ in mine}))
     facts = {
         "plural": plural,
@@ -93,7 +96,7 @@ def describe(
         "is_valid": allowed.keys() <= set(OWN),
         "is_rendered": allowed.keys().isdisjoint(OF_TESTS),
         "is_proven": allowed.keys().isdisjoint(OF_EVIDENCE),
-        "answers": answers,
+        "points": points,
         "checklist": table_of(checklist(answers)) if is_short else "",
         "allowed": allowed,
         "reasons": package.options.reasons,

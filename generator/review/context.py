@@ -17,6 +17,7 @@ from generator.dataset.blobs import (
 )
 from generator.dataset.changes import owner_of
 from generator.dataset.file_reading import read_text_file
+from generator.dataset.paths import rendered_folder
 from generator.problems import Problem, Severity
 from generator.results.audits import Audited
 from generator.results.evidence import Run
@@ -88,6 +89,11 @@ class ReviewContext:
     @cached_property
     def _hashes(self) -> dict[str, frozenset[str] | None]:
         return {}
+
+    @cached_property
+    def tests_folder(self) -> str:
+        """Return the folder of head's rendered tests: its paths are looked through once."""
+        return rendered_folder(self.sides.head)
 
     @cached_property
     def folders_before(self) -> frozenset[str]:

@@ -147,7 +147,7 @@ def _at_workloads(
         summary = f"agreed at {plural(len(asked), 'workload')}"
         return PointFinding(UNKNOWN, CLAIMED + summary, needs_gpu=True)
     share = f"{len(done)} of {plural(len(asked), 'workload')} on record"
-    file = rendered_test(new.op_type, known.sides.head)
+    file = rendered_test(new.op_type, known.tests_folder)
     command = f"pytest {file} --definition {new.name} --device cuda"
     return PointFinding(
         UNKNOWN,
@@ -225,7 +225,7 @@ def _recording(
         return PointFinding(NO, f"its replay failed: {bad[0]}")
     if replays:
         return PointFinding(YES, f"{shown}; its replay passed: {replays[0][1]}")
-    file = rendered_test(new.op_type, known.sides.head)
+    file = rendered_test(new.op_type, known.tests_folder)
     seen = f"{shown}; no replay is on record: pytest {file}"
     return PointFinding(
         UNKNOWN, f"{one_line(seen)} --definition {one_line(new.name, 100)}"
