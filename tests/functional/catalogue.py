@@ -24,6 +24,7 @@ from tests.unit.evaluation.test_known_inputs import KNOWN
 from tests.unit.evaluation.test_left_out import LEFT_OUT
 from tests.unit.evaluation.test_secrets_apart import GUESSES
 from tests.unit.evaluation.test_wrong_by_a_sign import IN_ONE_DIRECTION
+from tests.unit.evaluation.test_wrong_gates import OVERFLOWS
 from tests.unit.evaluation.test_wrong_lengths import RIGHT_WHERE_PUBLISHED
 from tests.unit.evaluation.test_wrong_samplers import WRONG as SAMPLERS
 from tests.unit.evaluation.test_wrong_values import RIGHT_WHERE_USUAL
@@ -301,6 +302,12 @@ KINDS = (
         "scales and codes far from the usual, and inputs times 2^17 and 2^-17 that outputs follow",
         tuple(f"{name} {change.__name__}" for name, change in RIGHT_WHERE_USUAL),
         "test_wrong_values.py",
+    ),
+    Kind(
+        "gates whose exponential overflows",
+        "gates and steps of 100, which no published case has",
+        tuple(f"{name} {overflow.__name__}" for name, _, overflow in OVERFLOWS),
+        "test_wrong_gates.py",
     ),
     Kind(
         "what is hidden, worked out from what is shown",

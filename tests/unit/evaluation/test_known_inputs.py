@@ -149,6 +149,16 @@ def test_references_are_right_beside(name: str, secret: int) -> None:
     assert not [v.reason for v in judge.judge() if v.verdict != "PASSED"]
 
 
+def test_what_has_one_value_a_head_keeps_it() -> None:
+    name = "mamba_ssu_decode_h64_d64_s128_ng4"
+    found = [one for case, (one, *_) in beside(name).rounds if case[:6] == "beside"]
+    assert len(found) > 8
+    for one in found:
+        heads = [one.inputs[n].flatten(1) for n in ("A", "D", "dt_bias")]
+        heads.append(one.inputs["dt"].flatten(0, 1))
+        assert all(bool((v == v[:, :1]).all()) for v in heads)
+
+
 def test_each_input_is_another_in_turn() -> None:
     def made(seed: int) -> dict[str, Any]:
         torch.manual_seed(seed)

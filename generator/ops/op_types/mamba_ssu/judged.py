@@ -1,0 +1,18 @@
+"""A case that only solutions are asked: steps whose exponential float32 has no number for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from generator.ops.op_types.mamba_ssu.op import cases as cases_of_kernels
+from kernel_judge.definition import Case, Definition
+
+# each has one value a head, which kernels read once: in part from two calls it has two
+INPUTS_GO_TOGETHER = {"A": ("dt", "D", "dt_bias")}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return steps of about 100: a softplus as log(1 + e^x) is infinite there."""
+    (large,) = [c for c in cases_of_kernels(definition) if c.name == "large-steps"]
+    params = {**large.params, "dt_mean": 100.0}
+    return [replace(large, name="huge-steps", params=params)]
