@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from generator.execution.process_limits import TimeIsUp, time_limit
+from generator.mutation.prepared_case import Catch, PreparedCase
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
@@ -26,7 +27,7 @@ from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.repeated import sampled
-from kernel_judge.inputs.trial import Inputs, Trial, same_bits
+from kernel_judge.inputs.trial import Trial, same_bits
 from kernel_judge.recording.recording_file import recording_path
 from kernel_judge.skipping import Skip
 from kernel_judge.subject import Op, Subject
@@ -61,42 +62,6 @@ class Raised(Exception):
     def __init__(self, cause: BaseException) -> None:
         kind, text = type(cause).__name__, _text(cause)
         super().__init__(f"raised {kind}: {text}" if text else f"raised {kind}")
-
-
-@dataclass(frozen=True)
-class Catch:
-    """The first test and case that caught a mutant, and the test's message.
-
-    `raised` says that `run()` raised, which any test would have caught.
-    """
-
-    test: str
-    case: str
-    why: str
-    raised: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.test} in case {self.case}: {self.why}"
-
-
-@dataclass
-class PreparedCase:
-    """A case with its inputs, and with an oracle that has its answer.
-
-    `results` are the reference's, None if there is no oracle. `seconds` is what the
-    reference's tests took, `catches` one more than the mutants caught in this case.
-    It `is_compared` if the reference agrees with an oracle or a recording here.
-    """
-
-    case: Case
-    inputs: Inputs
-    is_recorded: bool
-    oracle: Callable[..., Any] | None
-    has_answer: bool = False
-    results: tuple[Any, ...] | None = None
-    seconds: float = 0.0
-    catches: int = 1
-    is_compared: bool = False
 
 
 @dataclass
