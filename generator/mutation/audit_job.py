@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
@@ -12,6 +12,8 @@ from generator.dataset.definition import LoadedDefinition
 from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
+from generator.mutation.generic.code import Edit, SourceCode
+from generator.mutation.generic.precision import is_of_dtype_alone
 from generator.mutation.mutant_runner import Load, MutantRunner, Raised, Run
 from generator.mutation.mutants_result import MutantResult
 from generator.mutation.unread import unread_inputs
@@ -30,15 +32,21 @@ from generator.rules.subjects import subject_of
 from kernel_judge.reference import load_run
 
 DOMAIN, LIMIT = "domain", "limit"
+# the status of a mutant that is still to run in slow cases
+PENDING = "pending"
 EQUIVALENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A mutant that has not run yet; `result` names it."""
+    """A mutant that has not run yet; `result` names it.
+
+    `cast` is its change of the text, where that changes a dtype or a precision alone.
+    """
 
     result: MutantResult
     load: Load
+    cast: Edit | None = None
 
 
 @dataclass
@@ -52,26 +60,79 @@ class AuditJob:
     equivalences: tuple[Equivalence, ...]
 
     def audit(self, place: int, on_survival: Callable[[], None]) -> MutantResult:
-        """Run one mutant; call `on_survival` if it passes all tests.
+        """Run one mutant; call `on_survival` if it passes all tests of quick cases.
 
         One that returns the reference's bits is called again only if it does not return
-        them in the random cases as well: those are many calls in a row.
+        them in the random cases as well: those are many calls in a row. A cast that does
+        is PENDING where there are slow cases: there it is run together with others.
         """
         mutant = self.planned[place]
         random = bool(self.equivalences)
+        slow = False if random and self.has_slow_cases else None
         try:
-            catch = self.runner.judge(mutant.load, repeats=not random)
+            catch = self.runner.judge(mutant.load, repeats=not random, slow=slow)
             if catch is None:
                 on_survival()
                 proof = self._prove_equivalence(mutant.load)
-                if proof.equivalent:
+                if slow is False:
+                    if proof.same_bits and mutant.cast is not None:
+                        return replace(mutant.result, status=PENDING, why=proof.how)
+                    catch = self.runner.judge(mutant.load, repeats=False, slow=True)
+                if catch is None and proof.equivalent:
                     return replace(mutant.result, status=EQUIVALENT, why=proof.how)
-                catch = self.runner.judge(mutant.load) if random else None
+                if catch is None and random:
+                    catch = self.runner.judge(mutant.load)
         except TimeIsUp as error:
             return replace(mutant.result, status=TIMED_OUT, why=str(error))
         if catch is not None:
             return replace(mutant.result, status=CAUGHT, **vars(catch))
         return replace(mutant.result, status=SURVIVED, why=proof.how)
+
+    @property
+    def has_slow_cases(self) -> bool:
+        """Return whether a case is one that mutants share."""
+        return any(stand.is_slow for stand in self.runner.prepared_cases)
+
+    def settle(self, pending: MutantResult, place: int) -> MutantResult:
+        """Return the result of a PENDING mutant: it runs alone in the slow cases."""
+        load = self.planned[place].load
+        try:
+            catch = self.runner.judge(load, repeats=False, slow=True)
+        except TimeIsUp as error:
+            return replace(pending, status=TIMED_OUT, why=str(error))
+        if catch is not None:
+            return replace(pending, status=CAUGHT, **vars(catch))
+        return replace(pending, status=EQUIVALENT)
+
+    def groups(self, places: Sequence[int]) -> list[list[int]]:
+        """Return the places in groups that can be planted together.
+
+        All changes of a group at once return the reference's bits in the quick cases.
+        """
+        groups: list[list[int]] = []
+        for place in places:
+            fitting = (g for g in groups if self.are_same([*g, place], slow=False))
+            group = next(fitting, None)
+            if group is None:
+                groups.append([place])
+            else:
+                group.append(place)
+        return groups
+
+    def are_same(self, places: Sequence[int], *, slow: bool) -> bool:
+        """Return whether changes planted together return the reference's bits."""
+        edits = [e for place in places if (e := self.planned[place].cast) is not None]
+        reference = self.definition.reference
+        try:
+            source = SourceCode.parse(reference).with_edits(edits)
+        except ValueError:
+            return False
+        load = partial(load_run, source)
+        try:
+            catch = self.runner.judge(load, repeats=False, slow=slow, exactly=True)
+        except TimeIsUp:
+            return False
+        return catch is None
 
     def _prove_equivalence(self, load: Load) -> EquivalenceProof:
         """Compare on the tiny axes, or on the runner's if the mutant raises on those.
@@ -198,7 +259,8 @@ def _planned(
         result = MutantResult(
             mutant.name, mutant.kind, SURVIVED, mutant.line, mutant.before, mutant.after
         )
-        yield Planned(result, partial(load_run, mutant.source))
+        cast = mutant.edit if is_of_dtype_alone(mutant.edit) else None
+        yield Planned(result, partial(load_run, mutant.source), cast)
     for other in domain_mutants(subject.definition):
         result = MutantResult(f"{DOMAIN}: {other.name}", DOMAIN, SURVIVED)
         yield Planned(result, _wrapping(other, partial(load_run, definition.reference)))

@@ -28,10 +28,14 @@ _RMS_RATIO, _WORST_RATIO = 1.05, 2.0
 
 @dataclass(frozen=True)
 class EquivalenceProof:
-    """Whether a mutant is equivalent to the reference, and the evidence."""
+    """Whether a mutant is equivalent to the reference, and the evidence.
+
+    `same_bits` says that it returned the reference's in all random cases.
+    """
 
     equivalent: bool
     how: str
+    same_bits: bool = False
 
 
 @dataclass
@@ -81,7 +85,8 @@ class Equivalence:
                 )
             squares = [total + e for total, e in zip(squares, errors, strict=True)]
         if same:
-            return EquivalenceProof(True, f"the same bits in {RUNS} random cases")
+            how = f"the same bits in {RUNS} random cases"
+            return EquivalenceProof(True, how, same_bits=True)
         ratio = math.sqrt(squares[1] / squares[0]) if squares[0] else 1.0
         return EquivalenceProof(
             ratio <= _RMS_RATIO,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from generator.execution.process_limits import TimeIsUp, time_limit
-from generator.mutation.prepared_case import Catch, PreparedCase
+from generator.mutation.prepared_case import SLOW_SECONDS, Catch, PreparedCase
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
@@ -150,6 +150,10 @@ class MutantRunner:
             trial = self._trial(stand, guarded(run))
             with sorted_once(), widened_by_table():
                 for name in (*FIRST, *LATER):
+                    seconds = time.process_time() - begun
+                    if name == _REPEATING and seconds > SLOW_SECONDS:
+                        # the fork that runs mutants calls it again
+                        continue
                     catch = self._run_test(name, stand, trial, run)
                     if catch is not None:
                         self.left_out.append(catch)
@@ -198,12 +202,20 @@ class MutantRunner:
             _FLOOR * (len(self.prepared_cases) + 1) + _FACTOR * self.seconds
         )
 
-    def judge(self, load: Load, *, repeats: bool = True) -> Catch | None:
+    def judge(
+        self,
+        load: Load,
+        *,
+        repeats: bool = True,
+        slow: bool | None = None,
+        exactly: bool = False,
+    ) -> Catch | None:
         """Return the first test that catches a mutant, None if all pass.
 
         Without `repeats`, a mutant is not called again in a case in which it returned
-        the reference's bits. Raises TimeIsUp if a test takes far longer than for the
-        reference.
+        the reference's bits. `slow` asks only those of the cases that are, or are not.
+        `exactly` catches what returns other bits. Raises TimeIsUp if a test takes far
+        longer than for the reference.
         """
         try:
             with time_limit(_FLOOR):
@@ -216,15 +228,19 @@ class MutantRunner:
             # the next mutant must not inherit the dtype that this one set
             torch.set_default_dtype(torch.float32)
         with sorted_once(), widened_by_table():
-            return self._first_catch(run, repeats)
+            return self._first_catch(run, repeats, slow, exactly)
 
-    def _first_catch(self, run: Run, repeats: bool) -> Catch | None:
+    def _first_catch(
+        self, run: Run, repeats: bool, slow: bool | None, exactly: bool
+    ) -> Catch | None:
         self.prepared_cases.sort(
             key=lambda stand: -stand.catches / (stand.seconds + 1e-3)
         )
         # the later tests reuse the calls of the first ones
         trials = [
-            (stand, self._trial(stand, guarded(run))) for stand in self.prepared_cases
+            (stand, self._trial(stand, guarded(run)))
+            for stand in self.prepared_cases
+            if slow is None or stand.is_slow == slow
         ]
         left_out = {(catch.test, catch.case) for catch in self.left_out}
         of_results = _OF_RESULTS if repeats else {*_OF_RESULTS, _REPEATING}
@@ -234,7 +250,9 @@ class MutantRunner:
                     if (name, stand.case.name) in left_out:
                         continue
                     with time_limit(_FLOOR + _FACTOR * stand.seconds):
-                        catch = self._run_test(name, stand, trial, run, of_results)
+                        catch = self._run_test(
+                            name, stand, trial, run, of_results, exactly
+                        )
                     if catch is not None:
                         stand.catches += 1
                         return catch
@@ -247,6 +265,7 @@ class MutantRunner:
         trial: Trial,
         run: Run,
         of_results: Collection[str] = _OF_RESULTS,
+        exactly: bool = False,
     ) -> Catch | None:
         """Return how a test fails, None if it passes or is skipped."""
         if name == RECORDED and not stand.is_recorded:
@@ -255,12 +274,12 @@ class MutantRunner:
             return None
         subject = replace(self.subject.with_run(run), op=self._op(stand))
         try:
-            if (
-                name in of_results
-                and stand.results is not None
-                and same_results(stand.results, results(subject, trial))
-            ):
-                return None
+            if name in of_results and (exactly or stand.results is not None):
+                known, now = stand.results, results(subject, trial)
+                if known is not None and same_results(known, now):
+                    return None
+                if exactly:
+                    return Catch(name, stand.case.name, "other bits")
             if name == RECORDED:
                 assert self.recordings is not None
                 checked = checks.recorded(subject, trial, self.recordings)

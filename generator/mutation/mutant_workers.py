@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
 
 from generator.execution.child import Link
-from generator.execution.forks import Forks
+from generator.execution.forks import Forks, Work
 from generator.execution.outcome import DONE, TIMED_OUT, Outcome
 from generator.execution.process_limits import (
     MORE_BYTES,
+    TimeIsUp,
     limit_memory,
     passing_bytes,
 )
-from generator.mutation.audit_job import EQUIVALENCE_SECONDS, AuditJob, Planned
+from generator.mutation.audit_job import EQUIVALENCE_SECONDS, PENDING, AuditJob
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
-from generator.results.audits import CAUGHT, SURVIVED
+from generator.results.audits import CAUGHT, EQUIVALENT, SURVIVED
 from kernel_judge.reference import load_run
 
 # wall-clock seconds for a second of CPU: on a busy machine a process gets a part of it
@@ -40,36 +41,98 @@ def run_all(
     `lanes` forks run side by side. `waiting` is the timeout of a mutant in wall-clock
     seconds.
     """
+    seconds = waiting_seconds(job) if waiting is None else waiting
+
+    def work(place: int, link: Link) -> dict[str, Any]:
+        on_survival = partial(link.at, within=_CHECKING + seconds)
+        return asdict(job.audit(place, on_survival))
+
+    pending: dict[int, MutantResult] = {}
+    run = _limited(job, work)
+    for place, outcome in Forks(lanes, seconds).run(run, range(len(job.planned))):
+        result = _result(job.planned[place].result, outcome)
+        if result.status == PENDING:
+            pending[place] = result
+        else:
+            yield place, result
+    yield from _settled(job, lanes, seconds, dict(sorted(pending.items())))
+
+
+def _settled(
+    job: AuditJob, lanes: int, seconds: float, pending: Mapping[int, MutantResult]
+) -> Iterator[tuple[int, MutantResult]]:
+    """Yield the results of mutants that returned the reference's bits in quick cases.
+
+    In slow ones they are run together. Where that gives other bits, each runs alone.
+    """
+
+    def grouped(places: list[int], link: Link) -> list[list[int]]:
+        link.at(within=_CHECKING + seconds)
+        return job.groups(places)
+
+    def are_same(places: list[int], link: Link) -> bool:
+        return job.are_same(places, slow=True)
+
+    def alone(place: int, link: Link) -> dict[str, Any]:
+        return asdict(job.settle(pending[place], place))
+
+    if not pending:
+        return
+    forks, left = Forks(lanes, seconds), set(pending)
+    ((_, outcome),) = Forks(1, seconds).run(_limited(job, grouped), [list(pending)])
+    groups = outcome.value if outcome.status == DONE else []
+    groups = [[p for p in group if p in pending] for group in groups]
+    groups = [group for group in groups if len(group) > 1]
+    for place, outcome in forks.run(_limited(job, are_same), groups):
+        if outcome.status == DONE and outcome.value is True:
+            for one in left.intersection(groups[place]):
+                left.remove(one)
+                yield one, replace(pending[one], status=EQUIVALENT)
+    places = sorted(left)
+    for at, outcome in forks.run(_limited(job, alone), places):
+        yield places[at], _result(job.planned[places[at]].result, outcome)
+
+
+def _limited(job: AuditJob, work: Callable[[Any, Link], Any]) -> Work:
+    """Return work that limits the memory of the fork that it runs in."""
     # copies of tensors are no bound of what attention's scores need in passing: the
     # reference has run here
     most = max(job.runner.most_bytes, passing_bytes())
     # once in each fork
     limit = cache(partial(limit_memory, most + MORE_BYTES))
 
-    def work(place: int, link: Link) -> dict[str, Any]:
+    def limited(task: Any, link: Link) -> Any:
         limit()
-        return asdict(job.audit(place, partial(link.at, within=_CHECKING)))
+        return work(task, link)
 
-    seconds = waiting_seconds(job) if waiting is None else waiting
-    for place, outcome in Forks(lanes, seconds).run(work, range(len(job.planned))):
-        yield place, _result(job.planned[place].result, outcome)
+    return limited
 
 
 def objection(job: AuditJob, waiting: float | None = None) -> str | None:
     """Return why the reference fails in a fork that runs mutants, None if it passes.
 
     It passed while it was prepared: in the fork its memory limit may be too small, or
-    it changes its process. Mutants would be caught for the same reason.
+    it changes its process. Mutants would be caught for the same reason. Where it returns
+    the same bits again it is not called a second time.
     """
     name = "the reference"
-    single = Planned(
-        MutantResult(name, "", SURVIVED), partial(load_run, job.definition.reference)
-    )
-    alone = replace(job, planned=[single], equivalences=())
-    for _, result in run_all(alone, 1, waiting):
-        if result.status in (CAUGHT, audits.TIMED_OUT):
-            at = " in case ".join(filter(None, (result.test or "run", result.case)))
-            return f"{name} itself does not pass {at} where mutants run: {result.why}"
+    planned = MutantResult(name, "", SURVIVED)
+    load = partial(load_run, job.definition.reference)
+
+    def work(place: int, link: Link) -> dict[str, Any]:
+        try:
+            catch = job.runner.judge(load, repeats=False)
+        except TimeIsUp as error:
+            return asdict(replace(planned, status=audits.TIMED_OUT, why=str(error)))
+        caught = {} if catch is None else {"status": CAUGHT, **vars(catch)}
+        return asdict(replace(planned, **caught))
+
+    seconds = waiting_seconds(job) if waiting is None else waiting
+    ((_, outcome),) = Forks(1, seconds).run(_limited(job, work), range(1))
+    result = _result(planned, outcome)
+    if result.status in (CAUGHT, audits.TIMED_OUT):
+        at = " in case ".join(filter(None, (result.test or "run", result.case)))
+        return f"{name} itself does not pass {at} where mutants run: {result.why}"
     return None
 
 

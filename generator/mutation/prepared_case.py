@@ -9,6 +9,9 @@ from typing import Any
 from kernel_judge.definition import Case
 from kernel_judge.inputs.trial import Inputs
 
+# of the CPU for the reference's tests in a case
+SLOW_SECONDS = 0.2
+
 
 @dataclass(frozen=True)
 class Catch:
@@ -44,3 +47,8 @@ class PreparedCase:
     seconds: float = 0.0
     catches: int = 1
     is_compared: bool = False
+
+    @property
+    def is_slow(self) -> bool:
+        """Return whether a mutant that is the reference elsewhere had better share a call."""
+        return self.seconds > SLOW_SECONDS

@@ -14,7 +14,7 @@ from generator.mutation.generic import (
     statements,
 )
 from generator.mutation.generic.code import Edit, SourceCode
-from generator.mutation.mutant import Mutant
+from generator.mutation.generic.mutant import Mutant
 from generator.problems.messages import one_line
 
 OPERATORS: tuple[Callable[[SourceCode], Iterator[Edit]], ...] = (
@@ -76,6 +76,7 @@ def _mutant(code: SourceCode, edit: Edit, changed: str) -> Mutant:
         _lines(code.source, line, line),
         _lines(changed, line, line),
         changed,
+        edit,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 # checks of the inputs, imports and messages: no part of the computation
@@ -45,6 +46,18 @@ class SourceCode:
         """Return the source of a node."""
         return ast.get_source_segment(self.source, node) or ""
 
+    def with_edits(self, edits: Iterable[Edit]) -> str:
+        """Return the whole source with edits. Raises ValueError where two overlap."""
+        ordered = sorted(edits, key=lambda edit: _start(edit.node), reverse=True)
+        for later, earlier in pairwise(ordered):
+            if _end(earlier.node) > _start(later.node):
+                raise ValueError("two edits overlap")
+        code = self
+        for edit in ordered:
+            # what lies before an edit keeps its place
+            code = replace(code, source=code.with_edit(edit))
+        return code.source
+
     def with_edit(self, edit: Edit) -> str:
         """Return the whole source with one edit."""
         # column offsets of a tree count UTF-8 bytes
@@ -73,6 +86,14 @@ def written(node: ast.expr | ast.stmt) -> str:
     if isinstance(node, ast.Slice) or (atom and not bare):
         return text
     return f"({text})"
+
+
+def _start(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
 def _computation(node: ast.AST) -> Iterator[ast.AST]:

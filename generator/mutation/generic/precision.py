@@ -9,6 +9,7 @@ from generator.mutation.generic.code import Edit, SourceCode, written
 
 _WIDE = ("float", "double")
 _WIDE_NAMES = ("float32", "float64", "float", "double")
+_CASTS = (*_WIDE, "half", "bfloat16", "int", "long", "to")
 # sums over many values, and functions that contain one
 _ACCUMULATES = ("sum", "mean", "cumsum", "einsum", "matmul", "bmm", "softmax")
 
@@ -50,6 +51,19 @@ def dtypes(code: SourceCode) -> Iterator[Edit]:
         if node.arg == "dtype" and _is_wide(node.value):
             narrow = ast.Attribute(node.value.value, "bfloat16", ast.Load())
             yield Edit("precision", node.value, written(narrow))
+
+
+def is_of_dtype_alone(edit: Edit) -> bool:
+    """Return whether an edit changes the precision or the dtype of a value, no more.
+
+    All that is computed with it stays, so that no such edit hides another one.
+    """
+    if edit.kind == "precision":
+        return True
+    function = edit.node.func if isinstance(edit.node, ast.Call) else None
+    if edit.kind != "dropped" or not isinstance(function, ast.Attribute):
+        return False
+    return function.attr in _CASTS and edit.text == written(function.value)
 
 
 def _called(value: ast.expr, method: str) -> ast.Call:

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from generator.mutation.generic import generic_mutants
-from generator.mutation.mutant import Mutant
+from generator.mutation.generic.mutant import Mutant
 from tests.builders import REFERENCES, loaded
 
 

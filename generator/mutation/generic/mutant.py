@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from generator.mutation.generic.code import Edit
 
 
 @dataclass(frozen=True)
@@ -19,3 +21,4 @@ class Mutant:
     before: str
     after: str
     source: str
+    edit: Edit = field(compare=False, repr=False)
