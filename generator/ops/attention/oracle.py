@@ -116,6 +116,16 @@ def visible_keys(
     return visible
 
 
+def sees_a_key(q_len: int, kv_len: int, variant: Variant = _PLAIN) -> torch.Tensor:
+    """Return which queries of a sequence see any key: bool [q_len].
+
+    The newest key that a query may see is its own, or the last one; windows hold that.
+    """
+    if not variant.causal:
+        return torch.full((q_len,), kv_len > 0)
+    return torch.arange(q_len) + (kv_len - q_len) >= 0
+
+
 def oracle_paged(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -188,7 +198,7 @@ def rows_with_a_key(
     """
     q_lens = query_starts(inputs).diff().tolist()
     lengths = list(zip(q_lens, key_lengths(inputs, page_size), strict=True))
-    seen = [visible_keys(q_len, kv_len, variant) for q_len, kv_len in lengths]
     if "custom_mask" in inputs:
-        seen = mask_rows(inputs["custom_mask"].cpu(), lengths)
-    return torch.cat([own.any(dim=1) for own in seen])
+        masks = mask_rows(inputs["custom_mask"].cpu(), lengths)
+        return torch.cat([mask.any(dim=1) for mask in masks])
+    return torch.cat([sees_a_key(*one, variant) for one in lengths])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from itertools import product
 
 import pytest
 import torch
@@ -13,7 +14,11 @@ from generator.ops.attention.caches import drawn_scale, over_heads, stored
 from generator.ops.attention.cases import decode_cases, prefill_cases, sink_logits
 from generator.ops.attention.flashinfer import from_last_key, with_sinks
 from generator.ops.attention.masks import BOTH_WAYS, mask_rows, tree_masks
-from generator.ops.attention.oracle import oracle_attention, visible_keys
+from generator.ops.attention.oracle import (
+    oracle_attention,
+    sees_a_key,
+    visible_keys,
+)
 from generator.ops.attention.variant import Variant, alibi_slopes, variant_of
 from generator.ops.attention.variant_family import GEOMETRIES
 from generator.ops.op_types.gqa_paged import op as gqa_paged
@@ -353,3 +358,12 @@ def test_no_backend_takes_what_it_lacks():
         "fa2",
     ]
     assert backends("gqa_paged_prefill_causal_h32_kv4_d512_ps64") == ["fa2"]
+
+
+def test_a_query_sees_a_key_where_one_is_visible():
+    for q_len, kv_len, causal, window in product(
+        (0, 1, 3, 7), (0, 1, 4, 9), (False, True), (-1, 0, 2)
+    ):
+        variant = Variant(causal=causal, window_left=window)
+        expected = visible_keys(q_len, kv_len, variant).any(dim=1)
+        assert torch.equal(sees_a_key(q_len, kv_len, variant), expected)
