@@ -26,7 +26,7 @@ from generator.ops.attention.flashinfer import (
     skip_more_queries,
     skip_unmasked,
 )
-from generator.ops.attention.oracle import oracle_ragged, visible_keys
+from generator.ops.attention.oracle import oracle_ragged, sees_a_key
 from generator.ops.attention.tolerances import attention_tolerances
 from generator.ops.attention.variant import variant_of
 from generator.ops.op_types.gqa_single.relations import single_relations
@@ -115,7 +115,7 @@ def oracle(
 def defined_rows(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
     """Return the queries that see a key, bool [q_len]; of a decode all its heads."""
     q_len = len(inputs["q"]) if _has_rows(definition) else 1
-    seen = visible_keys(q_len, len(inputs["k"]), variant_of(definition)).any(dim=1)
+    seen = sees_a_key(q_len, len(inputs["k"]), variant_of(definition))
     return seen if _has_rows(definition) else seen.expand(len(inputs["q"]))
 
 
