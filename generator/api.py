@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -150,17 +150,26 @@ def render(
 
     With `check` nothing is written; `force` overwrites what a person edited. Files of
     op_types that the dataset has no more are removed where all definitions are meant.
-    Raises Failure where writing fails.
+    Raises Failure where writing fails, and for a folder of the dataset's own content.
     """
+    from generator.dataset.paths import is_dataset
     from generator.rendering.generate import generate
     from generator.rendering.plan import RenderOptions
     from generator.results.kernel_evidence import KernelEvidence
 
+    folder = output or dataset.root / "tests" / "references"
+    with suppress(ValueError):
+        inside = folder.resolve().relative_to(dataset.root.resolve()).as_posix()
+        if is_dataset(inside):
+            where = inside.partition("/")[0]
+            raise Failure(
+                f"{folder} lies in the dataset's {where}/: tests go elsewhere."
+            )
     try:
         return generate(
             dataset.root,
             dataset.loaded,
-            output or dataset.root / "tests" / "references",
+            folder,
             options or RenderOptions(),
             by_name=bool(dataset.names),
             everything=not (dataset.names or dataset.op_types),

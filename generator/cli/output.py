@@ -128,7 +128,9 @@ def check_writable(root: Path) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         # a full disk names no file, and nobody knows the temporary one
-        raise OSError(error.errno, error.strerror, str(root)) from error
+        is_file = isinstance(error, (FileExistsError, NotADirectoryError))
+        why = "a file, where a folder is wanted" if is_file else error.strerror
+        raise OSError(error.errno, why, str(root)) from error
 
 
 def drifted(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -194,7 +196,7 @@ def run(command: click.Command, program: str) -> int:
     return EXIT_USAGE
 
 
-_CHOICES = ("--dataset", "--op-type", "--definition-name", "--all")
+_CHOICES = ("--dataset", "--op-type", "--definition-name", "--all", "--base")
 
 
 def _hint(message: str, context: click.Context | None) -> str:

@@ -149,6 +149,8 @@ def _named(dataset: Path, name: str) -> Solution | Rejected:
                 " That file is no solution, which is a JSON file with the sources in it: "
                 "docs/evaluate.md shows one."
             )
+        elif Path(name).is_dir():
+            known = " That is a folder: name the files in it."
         elif any(name == file.name for file in discover_definitions(dataset).files):
             known = (
                 f" That is a definition: --definition-name {name} is for its solutions."

@@ -43,6 +43,18 @@ def test_the_name_alone_shows_the_help(monkeypatch, capsys) -> None:
             f"'{ROOT}', above it, has.",
         ),
         (trace_dataset, ("evaluate", str(ROOT / "action.yml")), "is no solution"),
+        (trace_dataset, ("evaluate", "tests"), "a folder: name the files"),
+        (
+            trace_dataset,
+            ("evaluate", "rmsnorm_h4096_torch", "--output", "action.yml"),
+            "action.yml: a file, where a folder is wanted",
+        ),
+        (trace_dataset, ("review", "main"), "chosen by --dataset, --base."),
+        (
+            gen_tests,
+            ("--op-type", "rmsnorm", "--output", "definitions/rmsnorm"),
+            "lies in the dataset's definitions/: tests go elsewhere",
+        ),
         (trace_dataset, ("valdate",), "'validate'"),
     ],
 )
