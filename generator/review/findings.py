@@ -111,8 +111,10 @@ def of_paths(sources: Sources) -> Iterator[Problem]:
         if treatment is LINKS:
             yield LINK.problem(path, f"This is no ordinary file: {treatment.could}.")
         elif treatment in (UNKNOWN, OUTSIDE):
-            what = _happened(path, sources)
-            yield UNKNOWN_PATH.problem(path, f"{what}, and {treatment.could}.")
+            message = f"{_happened(path, sources)}, and {treatment.could}."
+            if not path.isascii():
+                message += f" Written in ASCII the path is {path!a}."
+            yield UNKNOWN_PATH.problem(path, message)
         elif treatment in (DOCUMENTS, LICENCES):
             if why := _unshown(path, sources):
                 message = f"{_happened(path, sources)}, and {why}."

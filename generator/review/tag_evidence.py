@@ -10,7 +10,7 @@ from generator.review.answers import CLAIMED, UNKNOWN, YES, PointFinding
 from generator.review.change import Change
 from generator.review.context import ReviewContext
 from generator.rules.figures import says_something
-from generator.rules.routes import routes_to
+from generator.rules.routes import is_function, routes_to
 
 
 def tags_finding(
@@ -60,7 +60,8 @@ def _is_shown(tag: str, new: LoadedDefinition) -> bool:
             return any(says_something(model, new) for model in models)
         case "fi_api":
             spec = op_specs().get(new.op_type)
+            is_named = new.name.startswith(f"{value.rpartition('.')[2]}_")
             is_asked = any(value == api for api, _ in routes_to(new))
             is_called = spec is not None and value == spec.kernel_of(new.name)
-            return is_asked or is_called
+            return (is_named and is_function(value)) or is_asked or is_called
     return False

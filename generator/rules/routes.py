@@ -77,6 +77,11 @@ def routes_to(definition: LoadedDefinition) -> Iterator[tuple[str, str]]:
                 yield api, beginning
 
 
+def is_function(api: str) -> bool:
+    """Return whether FlashInfer has a function, by its trace templates."""
+    return api in _routes()
+
+
 def installed_as(name: str) -> str:
     """Return the name that solutions are installed under: without a word of AS_CALLED."""
     for word in AS_CALLED:
