@@ -116,8 +116,8 @@ class Definition:
 class Case:
     """One set of inputs to try: a size class, variable axes, free parameters.
 
-    `size` is small, medium or large. `axes` gives every variable axis, so that the
-    bytes of a case are known before anything is allocated. `seed` makes other inputs
+    `size` is small, medium, large, LIMITS or WORKLOAD. `axes` has every variable axis:
+    the bytes of a case are known before anything is allocated. `seed` makes other inputs
     than those of every run. `repeats` names an axis along which 61 slices come in turn.
     `moved` has the inputs that are multiplied by powers of two, with the exponents.
     """

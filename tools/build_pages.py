@@ -3,9 +3,10 @@
 python tools/build_pages.py [--check] [--keep FOLDER]
 
 Not written are precision.md and precision.html, which take ten minutes of two cores
-(`trace-dataset audit --tolerances --all --output`), and the two pages of FlashInfer's templates and versions, which
-want runs on a GPU (`tools/build_templates_page.py`, `tools/build_versions_page.py`). `--keep`
-leaves the repository of the example of a review, for trying the command.
+(`trace-dataset audit --tolerances --all --output`), and the two pages of FlashInfer's
+templates and versions, which want runs on a GPU (`tools/build_templates_page.py`,
+`tools/build_versions_page.py`). `--keep` leaves the repository of the example of a
+review, for trying the command.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Write requirements/*.txt: every package that is installed, with its files' hashes.
 
-`python tools/build_requirements.py` needs uv on PATH, and the network. It resolves the extras
-of pyproject.toml under constraints.txt for Python 3.10 and all later ones. torch and what
-its builds for CUDA bring are left out: the CPU build of pytorch.org and PyPI's have one
-version and different files, and machines may have a wheel of their own.
-tests/unit/test_requirements.py compares the files with pyproject.toml and constraints.txt.
+`python tools/build_requirements.py` needs uv on PATH, and the network. It resolves the
+extras of pyproject.toml under constraints.txt for Python 3.10 and all later ones. torch
+and what its builds for CUDA bring are left out: the CPU build of pytorch.org and PyPI's
+have one version and different files, and machines may have a wheel of their own.
+tests/unit/test_requirements.py compares the files with pyproject.toml and
+constraints.txt.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Turn planted defects into solutions and list those that the judge lets pass.
 
-`python tools/evaluate_mutants.py [--jobs N] [--generic N] [--op-type NAME]... [DEFINITION]...`
-takes the first definition of each reference text unless some are named, and up to N generic
-defects of each. The judge asks what it asks of any solution; the defects are called in
-forks of this process, since they are functions and no files. One that passes and is what a
-production kernel does, as its family or `tools/rounded_by_kernels.py` says, counts as such.
-Exit status 1 where another domain defect passes, or more than 1 % of the generic ones that
-are not equivalent, or where the judge itself failed.
+`python tools/evaluate_mutants.py [--jobs N] [--generic N] [--op-type NAME]...
+[DEFINITION]...` takes the first definition of each reference text unless some are
+named, and up to N generic defects of each. The judge asks what it asks of any solution;
+the defects are called in forks of this process, since they are functions and no files.
+One that passes and is what a production kernel does, as its family or
+`tools/rounded_by_kernels.py` says, counts as such. Exit status 1 where another domain
+defect passes, or more than 1 % of the generic ones that are not equivalent, or where
+the judge itself failed.
 
 `--kernels [--device cuda] [--jobs N] [--most N] [--seconds S] [--output FILE] [EXAMPLE]...`
 mutates the sources of the examples instead: Triton, CUDA, C++ and PyTorch

@@ -1,10 +1,11 @@
 """Fuzz readers, validator, renderer and review for a number of minutes; print what broke.
 
-`python tools/fuzz.py MINUTES [SEED]`. Each round bends a small good dataset in a few random
-places (bytes, JSON values, links, pipes, names, modes) and runs `validate`, `gen-tests` and
-`review` on it in a process of its own. A traceback, more than 10 s, more than 1 GiB, an exit
-status that is none of theirs, or a file that was written outside counts as broken.
-`tests/functional/test_fuzz.py` runs some rounds with fixed seeds.
+`python tools/fuzz.py MINUTES [SEED]`. Each round bends a small good dataset in a few
+random places (bytes, JSON values, links, pipes, names, modes) and runs `validate`,
+`gen-tests` and `review` on it in a process of its own. A traceback, more than 10 s,
+more than 1 GiB, an exit status that is none of theirs, or a file that was written
+outside counts as broken. `tests/functional/test_fuzz.py` runs some rounds with fixed
+seeds.
 """
 
 from __future__ import annotations

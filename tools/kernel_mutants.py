@@ -1,9 +1,9 @@
 """Mutants of a kernel's source: one token, argument, line or launch of it is another.
 
-Triton and PyTorch sources are read by Python's tokenizer, CUDA and C++ ones by a regular
-expression. Left alone are comments, texts, includes, names of modules, and what steers speed
-alone (`num_warps`, `num_stages`). Each mutant is of a class: index, mask, comparison, barrier,
-accumulator, tail, grid, stream, constant or operator.
+Triton and PyTorch sources are read by Python's tokenizer, CUDA and C++ ones by a
+regular expression. Left alone are comments, texts, includes, names of modules, and what
+steers speed alone (`num_warps`, `num_stages`). Each mutant is of a class: index, mask,
+comparison, barrier, accumulator, tail, grid, stream, constant or operator.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Review honest and lying pull requests on a GPU, whose claims are measured again there.
 
-`python -m tools.review_on_gpu FOLDER`, on a machine with a GPU, FlashInfer and the sandbox.
-A repository is made with two norms of this dataset and what is on record of them. A triton
-solution is measured by `evaluate`, and its traces go into pull requests: as they are, with
-halved latencies, with doubled speedups, as those of another GPU, and beside a solution that
-is wrong by 2 %. Two more bring a definition of which nothing is on record: as it is, and with
-another eps. Each is reviewed with `--execute --device cuda`; what the reviews said lies in
-FOLDER. Exit status: 0 if each verdict was as wanted.
+`python -m tools.review_on_gpu FOLDER`, on a machine with a GPU, FlashInfer and the
+sandbox. A repository is made with two norms of this dataset and what is on record of
+them. A triton solution is measured by `evaluate`, and its traces go into pull requests:
+as they are, with halved latencies, with doubled speedups, as those of another GPU, and
+beside a solution that is wrong by 2 %. Two more bring a definition of which nothing is
+on record: as it is, and with another eps. Each is reviewed with `--execute --device
+cuda`; what the reviews said lies in FOLDER. Exit status: 0 if each verdict was as
+wanted.
 """
 
 from __future__ import annotations

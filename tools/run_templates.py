@@ -5,8 +5,9 @@ python tools/run_templates.py DIR [--device cuda] [--live] [--workers N] [--seco
 
 DIR/import.json says what became of each template, DIR/results/*.jsonl what its tests
 gave. Each definition is a process of its own: a kernel that breaks the CUDA context
-breaks no other's test. NAME is an op_type's or a definition's. With --live only the kernels that FlashInfer names are called.
-`tools/build_templates_page.py DIR [DIR]` makes the page.
+breaks no other's test. NAME is an op_type's or a definition's. With --live only the
+kernels that FlashInfer names are called. `tools/build_templates_page.py DIR [DIR]`
+makes the page.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python tools/workload_lengths.py [DIR]
 
-Of each op_type of attention: definitions, those with a sequence of 32,768 tokens or more,
-the longest sequence and the largest batch; then the share of prefill queries that see a key. The last line
-says whether a fifth of the definitions has such a one, and 95 % of the queries see a
-key; exit status 1 where not.
+Of each op_type of attention: definitions, those with a sequence of 32,768 tokens or
+more, the longest sequence and the largest batch; then the share of prefill queries that
+see a key. The last line says whether a fifth of the definitions has such a one, and 95
+% of the queries see a key; exit status 1 where not.
 """
 
 from __future__ import annotations

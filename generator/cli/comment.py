@@ -29,8 +29,8 @@ def comment(
 ) -> int:
     """Post a review as a comment on a pull request of the Hub.
 
-    REPORT is a file with the Markdown of `trace-dataset review`. A later call updates your comment and changes no other one. A dry run unless --yes is
-    given.
+    REPORT is a file with the Markdown of `trace-dataset review`. A later call updates
+    your comment and changes no other one. A dry run unless --yes is given.
     """
     options.one_of("--dry-run", "--yes")
     from generator.hub.client import Client

@@ -331,8 +331,8 @@ def make_executor(
     """Return an executor that runs up to `jobs` tasks at a time.
 
     `imports` names the folder of tasks that import modules from it; on a cluster each
-    task has `gpus` GPUs. One of this machine that `begins` imports torch from now on. Raises
-    Failure where a cluster can't be used.
+    task has `gpus` GPUs. One of this machine that `begins` imports torch from now on.
+    Raises Failure where a cluster can't be used.
     """
     if name == "local":
         from generator.execution.local import LocalExecutor

@@ -47,7 +47,8 @@ def validate(
 ) -> int:
     """Check definitions and all files that belong to them.
 
-    These are workloads, solutions, traces, tensors, recordings and evidence. Without --execute, no code of the dataset runs.
+    These are workloads, solutions, traces, tensors, recordings and evidence. Without
+    --execute, no code of the dataset runs.
     """
     options.only_with("--execute", "--trust", "--workloads")
     seek_cycles_rarely()

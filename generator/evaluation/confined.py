@@ -49,9 +49,9 @@ class _Lost(Exception):
 class Confinement:
     """A sandbox whose first process has imported torch; each solution has its own.
 
-    Namespaces, files and the user of a solution are made for it and go with it, one at a
-    time. Where the sandbox is lost, the next session starts another. `alive` is called before each
-    question. Raises CannotRun where nothing can be confined here.
+    Namespaces, files and the user of a solution are made for it and go with it, one at
+    a time. Where the sandbox is lost, the next session starts another. `alive` is
+    called before each question. Raises CannotRun where nothing can be confined here.
     """
 
     def __init__(

@@ -30,11 +30,11 @@ class EvaluationRequest:
     oracles judge, and no code of a definition is executed. `budget` is for all calls of
     a solution, in seconds; None derives it from their number. `case` is the name of the
     only one that is asked, `keep_failures` the folder for the files of refused cases,
-    without what was expected if `hides_expected`.
-    `until_wrong` ends a solution at its first wrong answer. `conditions` are asked of
-    what passed, those of `required` must hold; `soak` is how long, in seconds, one lasts.
-    `sanitizers` are the tools of compute-sanitizer that run what passed once more.
-    With `memory` it is measured what a call takes. `memory_bytes` is what a solution may have.
+    without what was expected if `hides_expected`. `until_wrong` ends a solution at its
+    first wrong answer. `conditions` are asked of what passed, those of `required` must
+    hold; `soak` is how long, in seconds, one lasts. `sanitizers` are the tools of
+    compute-sanitizer that run what passed once more. With `memory` it is measured what
+    a call takes. `memory_bytes` is what a solution may have.
     """
 
     device: str = "cpu"

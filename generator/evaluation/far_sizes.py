@@ -51,9 +51,10 @@ class FarSize:
 def far_sizes(subject: Subject, cases: Sequence[Case]) -> list[FarSize]:
     """Return a small case with its bfloat16 inputs much larger, and much smaller.
 
-    All inputs are scaled at once if the outputs follow; else each input that they follow
-    is scaled alone. The list is empty where the op has no oracle, or an output has a policy
-    of its own. It is computed once for each definition, since its values are always the same.
+    All inputs are scaled at once if the outputs follow; else each input that they
+    follow is scaled alone. The list is empty where the op has no oracle, or an output
+    has a policy of its own. It is computed once for each definition, since its values
+    are always the same.
     """
     known = subject.definition
     key = (known.name, tuple(sorted(known.axes.items())), id(subject.op))

@@ -21,8 +21,9 @@ _SHARE = 0.75
 def left_out(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> str:
     """Return where elements that lie together are wrong, empty where they are not.
 
-    Both are of one shape. Looked at are rows of the last axis of 16 elements or more, and 8
-    adjacent indices of every other axis, 16 where over a twentieth of elements may be wrong.
+    Both are of one shape. Looked at are rows of the last axis of 16 elements or more,
+    and 8 adjacent indices of every other axis, 16 where over a twentieth of elements
+    may be wrong.
     """
     if tolerance.hit_ratio >= 1.0 or not expected.dim() or not expected.numel():
         return ""

@@ -1,6 +1,7 @@
 """The greatest memory that one call takes beyond its arguments, its outputs included.
 
-It is measured of a solution and, at the same case, of the reference and of production kernels.
+It is measured of a solution and, at the same case, of the reference and of production
+kernels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Time what passed on CUDA, against the reference and the production kernels that run here.
 
 docs/clock.md has the threat model; `clock/timed_calls.py` is one call,
-`clock/timing_session.py` one workload. Here are the processes: the solution's in its sandbox, the reference's in
-another one, the production kernels' in processes of this software.
+`clock/timing_session.py` one workload. Here are the processes: the solution's in its
+sandbox, the reference's in another one, the production kernels' in processes of this
+software.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ def timed(
 ) -> list[CaseVerdict]:
     """Return the verdicts with times of all workloads, or of all cases without any.
 
-    `others` are the `second_draws`. What timed calls wrote is judged again; a wrong one replaces the case's verdict. Why
-    a case has no times is added to `notes`.
+    `others` are the `second_draws`. What timed calls wrote is judged again; a wrong one
+    replaces the case's verdict. Why a case has no times is added to `notes`.
     """
     if asked.subject.op.only_moves:
         # while the judge holds the GPU, and while contexts change

@@ -1,7 +1,7 @@
 """Inside the sandbox: start the processes of each solution, stop and end them.
 
-This file, `namespaces`, `frames`, `calling`, `building` and those of the clock import the standard
-library and torch, and nothing else of ours is visible where they run.
+This file, `namespaces`, `frames`, `calling`, `building` and those of the clock import
+the standard library and torch, and nothing else of ours is visible where they run.
 
 `python worker.py CHANNEL DEVICE` is the first process of the sandbox. It runs no code of
 a solution: it imports torch, and forks a keeper for each solution. The keeper is the

@@ -37,9 +37,10 @@ _STARTS = 2
 class LocalExecutor:
     """Run tasks side by side in forks of a server process, which imports torch once.
 
-    Tasks get what programs need of the caller's environment, never a token; of PYTHONPATH
-    all if they import modules from the folder that `imports` names, else installed ones. `stays` keeps the
-    server for the next run, and forks that have tasks left of theirs. `sharing` is how many processes share the machine's memory.
+    Tasks get what programs need of the caller's environment, never a token; of
+    PYTHONPATH all if they import modules from the folder that `imports` names, else
+    installed ones. `stays` keeps the server for the next run, and forks that have tasks
+    left of theirs. `sharing` is how many processes share the machine's memory.
     """
 
     def __init__(

@@ -27,8 +27,9 @@ _MANY = 10
 class Resolution:
     """The availability of each provider for one definition, in order of preference.
 
-    `replay` is what is recorded of it, which serves on any machine. `unresolved` says why there is none to ask at all, as for an op_type without a
-    module; it is empty otherwise.
+    `replay` is what is recorded of it, which serves on any machine. `unresolved` says
+    why there is none to ask at all, as for an op_type without a module; it is empty
+    otherwise.
     """
 
     definition: LoadedDefinition

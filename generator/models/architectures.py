@@ -23,15 +23,16 @@ class Architecture:
     `defaults` is the model_type whose defaults of transformers count, its own if empty.
 
     `mixer` is the kind of attention ("gqa", "mla", "dsa"), `linear` what LINEAR layers
-    have in its place ("gdn", "kda", "mamba"). `pattern` are the layers of a config that lists
-    none, repeated; empty where a window, if there is one, holds in all.
+    have in its place ("gdn", "kda", "mamba"). `pattern` are the layers of a config that
+    lists none, repeated; empty where a window, if there is one, holds in all.
 
     `unit_offset`: norms multiply by 1 + weight. `scaled`: embeddings are multiplied by
     the root of their length. `head_norm`: queries and keys are normalised, each head
-    alone ("head"), all heads together ("all"), or to a root mean square of 1 behind RoPE
-    ("unit"); `optional_norm`: only where `use_qk_norm` says so. `sandwich`: norms stand
-    behind attention and MLP as well; `post_norm`: behind them alone. `output_gate`: a sigmoid of the query projection's
-    other half multiplies attention's output.
+    alone ("head"), all heads together ("all"), or to a root mean square of 1 behind
+    RoPE ("unit"); `optional_norm`: only where `use_qk_norm` says so. `sandwich`: norms
+    stand behind attention and MLP as well; `post_norm`: behind them alone.
+    `output_gate`: a sigmoid of the query projection's other half multiplies attention's
+    output.
 
     `bias` are the projections ("qkv", "o") that the key `bias_key` gives a bias, and
     `always_bias` those that have one in any case; `mlp_bias`: MLPs have one where the key

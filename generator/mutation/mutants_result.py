@@ -15,8 +15,9 @@ class MutantResult:
     """The outcome of one mutant.
 
     `test` and `case` are the first that caught it and `why` is what they said; of an
-    equivalent one `why` says how that was shown. `raised` says that `run()` raised. `line` counts from 1 in the reference;
-    it is 0 where the mutant is no change of the text.
+    equivalent one `why` says how that was shown. `raised` says that `run()` raised.
+    `line` counts from 1 in the reference; it is 0 where the mutant is no change of the
+    text.
     """
 
     name: str

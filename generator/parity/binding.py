@@ -109,9 +109,10 @@ class Binder:
         """Return `TYPE/STAGE` → role → what computes it.
 
         Most stages have the role `` alone. Attention has `ragged`, and others with
-        `@PAGE_SIZE`; what keeps a state has `step` beside; `/sampling` has its own. `/N` behind a role is the
-        definition of one GPU among N, where the dataset has it and the sizes are the
-        model's own. Raises Failure for a definition that can't be read.
+        `@PAGE_SIZE`; what keeps a state has `step` beside; `/sampling` has its own.
+        `/N` behind a role is the definition of one GPU among N, where the dataset has
+        it and the sizes are the model's own. Raises Failure for a definition that can't
+        be read.
         """
         figures = {**self.config.figures, **family.published}
         if family.tower is not None:

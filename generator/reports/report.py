@@ -90,7 +90,8 @@ class Report:
     """The findings of a command, for any printer.
 
     `problems` may be an iterator, which a printer consumes once; a `conclusion` that
-    counts them is a function, called after that. `sections` are more important than the problems, `details` less.
+    counts them is a function, called after that. `sections` are more important than the
+    problems, `details` less.
 
     `rules` maps groups to the rules that problems may break. `payload` is the JSON
     value: of its items an iterator is written as an array, item by item, and a function

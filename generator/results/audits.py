@@ -48,11 +48,11 @@ class BrokenAudit(Failure):
 class Audited:
     """The result of a definition's last audit.
 
-    `sha256` is of what a run depends on (`rules.basis`), `counts` maps each status of a mutant to how
-    many had it. A survivor has its name, and its line `before` and `after`: both are
-    empty where it is no change of the reference's text. `reduced` are axes that were
-    audited shorter than they are. `gen_tests` and `torch` are versions; `date` is the
-    day, as 2026-11-21.
+    `sha256` is of what a run depends on (`rules.basis`), `counts` maps each status of a
+    mutant to how many had it. A survivor has its name, and its line `before` and
+    `after`: both are empty where it is no change of the reference's text. `reduced` are
+    axes that were audited shorter than they are. `gen_tests` and `torch` are versions;
+    `date` is the day, as 2026-11-21.
     """
 
     sha256: str

@@ -39,9 +39,10 @@ def tags_finding(
 def claimed_tags(old: LoadedDefinition | None, new: LoadedDefinition) -> list[str]:
     """Return in words the tags that a definition had not and that nothing here shows.
 
-    And a status that it has no more: what is not called unverified looks verified. Figures show a model, which rules compare with the axes and shares; the name shows the
-    function that its tests call. A new definition claims nothing by its tags: what it is
-    approved for are its text and its evidence.
+    And a status that it has no more: what is not called unverified looks verified.
+    Figures show a model, which rules compare with the axes and shares; the name shows
+    the function that its tests call. A new definition claims nothing by its tags: what
+    it is approved for are its text and its evidence.
     """
     if old is None:
         return []

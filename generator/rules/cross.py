@@ -57,7 +57,8 @@ class Summary:
     """The facts that definitions are compared by: digests, figures and claims of tags.
 
     `constants` are those in the reference's source; `facts` are figures that all
-    definitions of a model share; `fi_apis`, `verified` and `unverified` are places among tags.
+    definitions of a model share; `fi_apis`, `verified` and `unverified` are places
+    among tags.
     """
 
     name: str

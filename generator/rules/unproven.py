@@ -33,9 +33,9 @@ def why_unproven(
 ) -> str | None:
     """Return why nothing can be compared with a definition's `run()`, None if it can.
 
-    `root` is the dataset's. `agreed` says of a name and a text's hash whether a run
-    on record compared it with a production kernel: it alone proves that a function that a tag
-    names, or a file of custom inputs, can be called.
+    `root` is the dataset's. `agreed` says of a name and a text's hash whether a run on
+    record compared it with a production kernel: it alone proves that a function that a
+    tag names, or a file of custom inputs, can be called.
     """
     reason = why_no_op(definition)
     if reason is None or agreed(definition.name, basis_of(definition)):

@@ -71,8 +71,9 @@ def record(
 ) -> WorkerResult:
     """Record one definition's cases from its kernels, beside what its file has.
 
-    `keep` takes the recording and returns its bytes. What was recorded of other inputs or another interface is dropped. Raises nothing
-    but KeyboardInterrupt: what went wrong is in the result.
+    `keep` takes the recording and returns its bytes. What was recorded of other inputs
+    or another interface is dropped. Raises nothing but KeyboardInterrupt: what went
+    wrong is in the result.
     """
     result = WorkerResult(subject.name, FAILED)
     device = torch.device(job.device)

@@ -164,8 +164,8 @@ def ask(
     """Return what an adapter returns for inputs, called in the worker.
 
     The worker imports the adapter's module by its path and seeds with `draws` as
-    trial.seed does. Raises Unavailable where SGLang can't be had, AdapterError for what the adapter
-    raises, WorkerLost where the worker dies or never answers.
+    trial.seed does. Raises Unavailable where SGLang can't be had, AdapterError for what
+    the adapter raises, WorkerLost where the worker dies or never answers.
     """
     file = inspect.getsourcefile(adapter) or adapter.__code__.co_filename
     name = adapter.__name__

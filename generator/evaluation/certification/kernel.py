@@ -1,7 +1,7 @@
 """A process that calls one production kernel, as the sandbox calls a solution.
 
-`python -m generator.evaluation.certification.kernel CHANNEL DEVICE` answers on a socket. It is
-trusted as the judge is: what it runs are the adapters of this software.
+`python -m generator.evaluation.certification.kernel CHANNEL DEVICE` answers on a
+socket. It is trusted as the judge is: what it runs are the adapters of this software.
 """
 
 from __future__ import annotations

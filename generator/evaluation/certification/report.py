@@ -34,8 +34,8 @@ def certificate(
 ) -> Report:
     """Return the report; it failed where a definition's kernels could not be asked.
 
-    With `hopper`, the kernels that one Hopper GPU can call and their definitions, a section has
-    what is on record of none of these.
+    With `hopper`, the kernels that one Hopper GPU can call and their definitions, a
+    section has what is on record of none of these.
     """
     ordered = sorted(certified, key=lambda one: (one.op_type, one.definition))
     kernels = [

@@ -1,7 +1,7 @@
 """Verdicts of production kernels under conditions: `verification/conditions.json`.
 
-One line a definition. A definition is known by the hash of what a run of it depends on: a result for
-another text of it is stale.
+One line a definition. A definition is known by the hash of what a run of it depends on:
+a result for another text of it is stale.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ def current(dataset: Path) -> list[Certified]:
 def record(dataset: Path, certified: Sequence[Certified]) -> list[str]:
     """Add results to the dataset's record; return the definitions that were recorded.
 
-    Nothing is kept of a kernel of which all was skipped. Kernels that were not asked stay, as long as the definition is the same, and of one
-    the conditions that were not, as long as its versions are.
+    Nothing is kept of a kernel of which all was skipped. Kernels that were not asked
+    stay, as long as the definition is the same, and of one the conditions that were
+    not, as long as its versions are.
     """
     with locked(dataset):
         values = kept(dataset)

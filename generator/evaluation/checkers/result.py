@@ -1,6 +1,7 @@
 """Defects that other checkers miss: `verification/checkers.json`, a line a definition.
 
-A definition is known by the hash of what a run of it depends on: a result for another text of it is stale.
+A definition is known by the hash of what a run of it depends on: a result for another
+text of it is stale.
 """
 
 from __future__ import annotations

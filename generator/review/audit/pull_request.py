@@ -22,8 +22,9 @@ class NotApplicable(Exception):
 class PullRequest:
     """One change and the point that has to refuse it; empty for a good one.
 
-    `before` changes the base first, `since` the base's branch after head left it. `modes` are of the head's files that are no ordinary
-    ones, `outside` are changed paths above the dataset's root.
+    `before` changes the base first, `since` the base's branch after head left it.
+    `modes` are of the head's files that are no ordinary ones, `outside` are changed
+    paths above the dataset's root.
     """
 
     name: str

@@ -15,7 +15,7 @@ def reduced(axes: Axes) -> Axes:
 
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:
-    """Return one to six segments of up to seven rows, of up to five weights."""
+    """Return up to six segments of up to seven rows, and one of a row; up to five weights."""
     lengths = tuple(draw.integers(0, 8, draw.child("count").integers(1, 7, 1)[0]))
     weights = draw.child("weights").integers(1, 6, 1)[0]
     # a case without rows shows nothing
