@@ -8,7 +8,10 @@ from generator.dataset.python_source import parse_expression
 from generator.ops import geometry
 from generator.ops.family import every_spec
 from generator.rules.constraints import names_in
+from generator.rules.load import load_definitions
+from generator.rules.subjects import subject_of
 from kernel_judge.constraints import evaluate
+from tests.builders import ROOT
 
 SHORTER = (geometry.reduced, geometry.tiny, geometry.for_limits, geometry.unrounded)
 
@@ -41,3 +44,22 @@ def test_some_constraints_are_of_constant_axes():
         )
     ]
     assert "patch_embed_bias_c4_s128_p2_h1152" in asked
+
+
+def _of_each_interface():
+    """Return one definition of each interface of an op_type."""
+    definitions = load_definitions(ROOT).definitions
+    return {(d.op_type, d.shapes): d for d in reversed(definitions)}.values()
+
+
+def test_on_audited_axes_each_interface_has_inputs_that_its_reference_takes():
+    wrong = {}
+    for definition in _of_each_interface():
+        short = geometry.reduced(definition.op_type, definition.const_axes)
+        subject = subject_of(definition, short)
+        case = subject.cases(("small",))[0]
+        try:
+            assert subject.trial(case).outputs
+        except Exception as error:  # noqa: BLE001 - of whatever op
+            wrong[definition.name] = repr(error)
+    assert wrong == {}

@@ -18,8 +18,9 @@ def reduced(axes: Axes) -> Axes:
 
     The columns are then fewer.
     """
-    if "top_k" in axes and "num_local_experts" not in axes:
-        return _columns(96, 64)
+    if "num_local_experts" not in axes:
+        # without scales of blocks
+        return _columns(_BLOCK, 64)
     return unrounded(axes)
 
 
