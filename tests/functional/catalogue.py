@@ -16,7 +16,9 @@ from tests.functional.hacks_of_corners import (
 )
 from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
 from tests.functional.hacks_of_objects import BY_OBJECTS
+from tests.functional.hacks_of_parts import BY_PARTS
 from tests.functional.hacks_of_processes import BY_PROCESSES
+from tests.functional.hacks_of_signals import BY_SIGNALS
 from tests.functional.hacks_of_state import BY_STATE
 from tests.functional.test_evaluate_bad_input import BAD
 from tests.functional.test_evaluate_cuda import HACKS as ON_A_GPU
@@ -39,6 +41,8 @@ HACKS: tuple[Hack, ...] = (
     *BY_ERRORS,
     *BY_ANSWERS,
     *BY_CALLS,
+    *BY_PARTS,
+    *BY_SIGNALS,
 )
 
 
@@ -85,6 +89,7 @@ KINDS = (
             "storage that is gone",
             "memory of a file that is cut off",
             "the memory of its arguments cut off",
+            "memory of its own over its arguments",
         ),
     ),
     Kind(
@@ -101,6 +106,12 @@ KINDS = (
             "one call behind",
             "honest, then stale",
             "inputs predicted",
+            "cache by magnitudes",
+            "cache by the upper byte of each value",
+            "cache by sums",
+            "rows alike at their ends computed once",
+            "every seventh call from before",
+            "the weight of the first call",
         ),
     ),
     Kind(
@@ -131,6 +142,10 @@ KINDS = (
             "what the kernel does for a stopped process",
             "a process that has its memory",
             "a child whose end continues its parent",
+            "a signal of a pipe fills later",
+            "a timer of its processor's time fills later",
+            "a chain of thirty forks fills later",
+            "a process that shows nothing fills later",
         ),
     ),
     Kind(
@@ -162,6 +177,10 @@ KINDS = (
             "what runs when it is unpickled",
             "a capsule",
             "a number that prints as an answer",
+            "a generator",
+            "an exabyte by a stride of zero",
+            "float16 of the same bits",
+            "elements that overlap",
         ),
     ),
     Kind(
@@ -182,6 +201,8 @@ KINDS = (
             "builtins that agree",
             "descriptors that it inherits",
             "functions of the worker replaced where they are held",
+            "code of the worker's functions replaced",
+            "JSON replaced",
         ),
     ),
     Kind(
@@ -217,6 +238,10 @@ KINDS = (
             "signals that write to the channel",
             "descriptors with each byte of an answer",
             "a channel that is read no more",
+            "all descriptors closed",
+            "a socket of its own over the channel",
+            "questions that it steals",
+            "questions that it looks at before",
         ),
     ),
     Kind(
@@ -236,6 +261,10 @@ KINDS = (
             "slower with every call",
             "its process replaced by another program",
             "a list without an end",
+            "stopped by itself",
+            "an end behind its answer",
+            "a limit of seconds of its own",
+            "a million outputs",
         ),
     ),
     Kind(
@@ -250,6 +279,10 @@ KINDS = (
             "an error in a line of a pipe",
             "an error that says there is no memory",
             "a dump of its threads that ends it",
+            "a group of groups of errors",
+            "an error that is its own cause",
+            "an error whose text is no ordinary text",
+            "an error whose class ends the process",
         ),
     ),
     Kind(
@@ -270,6 +303,7 @@ KINDS = (
             "modules and settings for what starts later",
             "modules and settings of the one before",
             "no room for what comes next",
+            "pipes full of bytes",
         ),
     ),
     Kind(
@@ -289,6 +323,7 @@ KINDS = (
             "what the kernel keeps of the first process",
             "before all others",
             "calls of another table",
+            "keys that the kernel keeps",
         ),
     ),
     Kind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.functional.habit import Habit, module
 from tests.functional.hacks import fills, run
+from tests.functional.honest_forms import OF_FORM
 from tests.functional.honest_python import OF_PYTHON
 from tests.functional.honest_styles import OF_STYLE
 
@@ -228,4 +229,5 @@ HABITS = (
     ),
     *OF_PYTHON,
     *OF_STYLE,
+    *OF_FORM,
 )

@@ -18,11 +18,13 @@ from tests.functional.hacks_of_corners import (
 )
 from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
 from tests.functional.hacks_of_objects import BY_OBJECTS
+from tests.functional.hacks_of_parts import BY_PARTS
 from tests.functional.hacks_of_processes import BY_PROCESSES
+from tests.functional.hacks_of_signals import BY_SIGNALS
 from tests.functional.hacks_of_state import BY_STATE
 
-HACKS = (*BY_VALUES, *BY_PROCESSES, *BY_TENSORS, *BY_OBJECTS, *BY_ERRORS)
-STATE = (*BY_STATE, *BY_KERNEL, *BY_ANSWERS, *BY_CALLS)
+HACKS = (*BY_VALUES, *BY_PROCESSES, *BY_TENSORS, *BY_OBJECTS, *BY_ERRORS, *BY_PARTS)
+STATE = (*BY_STATE, *BY_KERNEL, *BY_ANSWERS, *BY_CALLS, *BY_SIGNALS)
 HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
 
 

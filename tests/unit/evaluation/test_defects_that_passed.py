@@ -38,6 +38,8 @@ from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
             "hidden_states_scale rounded to float16",
             "limits: factors-down",
         ),
+        # refused by a bound: what four tokens or more share is less than what one has
+        ("moe_fp8_block_shared_topk9_e257_h7168_i128", "output 1 % too large", "batch"),
     ],
 )
 @pytest.mark.parametrize("secret", [21, 22])

@@ -68,6 +68,23 @@ TOLERANCES = (
         f"{_ONCE}, on both sides: neighbours at most",
         source="sglang/native",
     ),
+    Override(
+        "output",
+        Tolerance(
+            8e-3,
+            1e-6,
+            2e-3,
+            0.9999,
+            cosine=0.999,
+            norm_ratio=(0.9935, 1.0065),
+            bias=6.25e-3,
+            of_row=0.15,
+        ),
+        f"{_EIGHT_BITS}; of four tokens the inner values are others, and the mean of four "
+        "factors deviates by half (an H100's by 2.5e-3 at most in 133 cases)",
+        source="sglang/triton-fp8",
+        where=lambda axes: axes["seq_len"] >= 4,
+    ),
     Override("output", _F8, _EIGHT_BITS, source="sglang/triton-fp8"),
     Override(
         "output",
