@@ -87,6 +87,23 @@ TOLERANCES = (
         f"{_ONCE}, on both sides: neighbours at most",
         source="sglang/native",
     ),
+    Override(
+        "output",
+        Tolerance(
+            8e-3,
+            1e-6,
+            2e-3,
+            0.9999,
+            cosine=0.999,
+            norm_ratio=(0.9935, 1.0065),
+            bias=6.25e-3,
+            of_row=0.15,
+        ),
+        f"{_EIGHT_BITS}; of four tokens the inner values are others, and the mean of four "
+        "factors deviates by half (an H100's by 2.5e-3 at most in 133 cases)",
+        source="sglang/triton-fp8",
+        where=lambda axes: axes["seq_len"] >= 4,
+    ),
     Override("output", _F8, _EIGHT_BITS, source="sglang/triton-fp8"),
     Override(
         "output",
@@ -383,11 +400,12 @@ class MoeExpertsTests(
 # The rows of w13 are gate, then up. An expert of -1 is on another device.
 # model:llama-4-scout, ep:1
 # Tolerances:
-#   output  source             rtol   atol                    NMSE   reason
-#   output  oracle             0.004  0.0003                  5e-06  (1)
-#   output  sglang/native      0.008  0.0006                  5e-06  (1)
-#   output  sglang/triton-fp8  0.008  1e-06 + 0.15·row's RMS  0.002  (2) 0.9999 of elements
-#   output  sglang             0.02   0.03                    5e-05  (3) 0.999 of elements
+#   output  source                           rtol   atol                    NMSE   reason
+#   output  oracle                           0.004  0.0003                  5e-06  (1)
+#   output  sglang/native                    0.008  0.0006                  5e-06  (1)
+#   output  sglang/triton-fp8 of some sizes  0.008  1e-06 + 0.15·row's RMS  0.002  (2) 0.9999 of elements
+#   output  sglang/triton-fp8                0.008  1e-06 + 0.15·row's RMS  0.002  (2) 0.9999 of elements
+#   output  sglang                           0.02   0.03                    5e-05  (3) 0.999 of elements
 def reference_moe_bf16_scaled_input():
     import torch
 
