@@ -6,10 +6,11 @@ Both sides use it: the judge, and what runs in the sandbox, which has no package
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _LENGTH = struct.Struct("<Q")
@@ -29,6 +30,13 @@ def send(channel: socket.socket, frame: Frame, files: Sequence[int] = ()) -> Non
     data = _LENGTH.pack(len(data)) + data
     sent = socket.send_fds(channel, [data], list(files)) if files else 0
     channel.sendall(data[sent:])
+
+
+def is_open(channel: socket.socket) -> Callable[[], bool]:
+    """Return a function that says at once whether the other side has its end yet."""
+    ends = select.poll()
+    ends.register(channel, select.POLLRDHUP)
+    return lambda: not ends.poll(0)
 
 
 def receive(

@@ -34,9 +34,13 @@ class Silent(Exception):
 
 
 class Page:
-    """Map a page, and read and write the words of both sides."""
+    """Map a page, and read and write the words of both sides.
 
-    def __init__(self, file: int) -> None:
+    As the callee, wait no longer than `is_there` says that the judge is.
+    """
+
+    def __init__(self, file: int, is_there: Callable[[], bool] = lambda: True) -> None:
+        self._judge_is_there = is_there
         self._shared = mmap.mmap(file, SIZE)
         self._words = memoryview(self._shared).cast("Q")
         # two that spin on one core would wait for each other
@@ -85,8 +89,8 @@ class Page:
             return None
 
     def opened(self, number: int) -> int:
-        """As the callee, spin until a call is opened; return its seed."""
-        self._spin(_OPENED, number, None, None)
+        """As the callee, spin until a call is opened; return its seed. Raises Silent."""
+        self._spin(_OPENED, number, None, self._judge_is_there)
         return self._words[_SEED]
 
     def ready(self, number: int) -> None:
@@ -94,8 +98,8 @@ class Page:
         self._words[_READY] = number
 
     def revealed(self, number: int) -> int:
-        """As the callee, spin until a call is revealed; return which."""
-        self._spin(_REVEALED, number, None, None)
+        """As the callee, spin until a call is revealed; return which. Raises Silent."""
+        self._spin(_REVEALED, number, None, self._judge_is_there)
         return self._words[_WHICH]
 
     def answer(self, number: int, text: bytes) -> None:
@@ -111,7 +115,7 @@ class Page:
         word: int,
         number: int,
         until: float | None,
-        is_there: Callable[[], bool] | None,
+        is_there: Callable[[], bool],
     ) -> None:
         words, yields = self._words, self._yields
         while True:
@@ -122,5 +126,5 @@ class Page:
                     os.sched_yield()
             if until is not None and time.monotonic() > until:
                 raise Silent("no answer in time")
-            if is_there is not None and not is_there():
-                raise Silent("its process is gone")
+            if not is_there():
+                raise Silent("the other process is gone")

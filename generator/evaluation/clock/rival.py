@@ -22,7 +22,7 @@ from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock.callee import Callee, text_of
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.shared_memory import attach
-from generator.evaluation.frames import receive, send
+from generator.evaluation.frames import is_open, receive, send
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
 from generator.running.sglang_light import load
@@ -32,7 +32,7 @@ Call = Callable[..., Any]
 
 
 def main() -> None:
-    """Serve the judge until it closes the channel."""
+    """Serve the judge until it closes the channel, also by its own end."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
         _serve(channel)
@@ -56,10 +56,12 @@ def _serve(channel: socket.socket) -> None:
         return
     send(channel, {"kernels": list(calls)})
     callee: Callee | None = None
+    judge_is_there = is_open(channel)
     while True:
         frame, files = receive(channel)
         device = frame["device"]
-        page, memory = Page(files[0]), attach(device, files[1], frame["bytes"])
+        page = Page(files[0], judge_is_there)
+        memory = attach(device, files[1], frame["bytes"])
         if callee is None:
             arena = attach(device, files[2], frame["arena"]) if files[2:] else None
             callee = Callee(device, arena)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 
 import pytest
 
 from generator.evaluation.clock.page import END, Page, Silent
+from generator.evaluation.frames import is_open
 
 
 @pytest.fixture
@@ -78,3 +80,16 @@ def test_length_that_lies_reads_nothing_beyond_the_text(
     callee.answer(1, b"{}")
     callee._words[18] = 2**63
     assert judge.text() is None
+
+
+@pytest.mark.parametrize("wait", ["opened", "revealed"])
+def test_callee_waits_no_longer_than_its_judge_is_there(wait: str) -> None:
+    judge, channel = socket.socketpair()
+    callee = Page(file := Page.file(), is_open(channel))
+    os.close(file)
+    threading.Timer(0.1, judge.close).start()
+    begun = time.monotonic()
+    with pytest.raises(Silent, match="the other process is gone"):
+        getattr(callee, wait)(1)
+    assert 0.09 < time.monotonic() - begun < 10.0
+    channel.close()
