@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 BLOB_LIMIT = 64 * 1024
 """Bytes of a blob, its header included."""
@@ -39,6 +40,14 @@ def split(total: int, parts: int, least: int, rng: random.Random) -> list[int]:
     cuts = sorted(rng.randrange(free + 1) for _ in range(parts - 1))
     ends = zip([0, *cuts], [*cuts, free], strict=True)
     return [least + end - start for start, end in ends]
+
+
+def ended_sequences(captured: Mapping[str, int], rng: random.Random) -> Structure:
+    """Return the sequences of a captured prefill's axes, ragged, and where each ends."""
+    count, tokens = captured["len_indptr"] - 1, captured["total_q"]
+    axes = {"total_tokens": tokens, "num_seqs": count, "len_cu_seqlens": count + 1}
+    ends = [0, *accumulate(split(tokens, count, 1, rng))]
+    return Structure(axes, {"cu_seqlens": ends})
 
 
 def distinct(count: int, limit: int, rng: random.Random) -> list[int]:

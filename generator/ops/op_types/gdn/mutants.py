@@ -29,6 +29,7 @@ from generator.ops.op_types.gdn.delta_rule import (
     states_before,
 )
 from generator.ops.op_types.gdn.stage import is_normalised
+from generator.ops.sequence_mutants import ended_early
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.trial import as_tuple
 
@@ -286,14 +287,10 @@ def _of_prefill(definition: Definition) -> list[DomainMutant]:
 
     return [
         calling(definition, "state carried into the next sequence", one_sequence),
-        on_inputs(definition, "last token of each sequence in the next one", _early),
+        on_inputs(
+            definition, "last token of each sequence in the next one", ended_early
+        ),
     ]
-
-
-def _early(inputs: Inputs) -> dict[str, Any]:
-    ends = inputs["cu_seqlens"].clone()
-    ends[1:-1] = (ends[1:-1] - 1).clamp_min(0)
-    return {"cu_seqlens": ends}
 
 
 def _of_drafts(definition: Definition) -> list[DomainMutant]:

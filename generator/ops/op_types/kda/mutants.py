@@ -20,6 +20,7 @@ from generator.ops.mutants import (
     on_outputs,
     shifted,
 )
+from generator.ops.sequence_mutants import ended_early, leaking, one_sequence
 from kernel_judge.definition import Definition
 from kernel_judge.inputs.trial import as_tuple
 
@@ -132,23 +133,6 @@ def _without_eps(run: Run, inputs: dict[str, Any]) -> Any:
 def of_prefill(definition: Definition) -> tuple[DomainMutant, ...]:
     """Return the mutants of sequences that stand one after another."""
 
-    def leaking(run: Run, inputs: dict[str, Any]) -> Any:
-        """Start each sequence from the state behind the one before it, added."""
-        _, behind = as_tuple(run(*inputs.values()))
-        state = inputs["state"].clone()
-        state[1:] += behind[:-1]
-        return run(*{**inputs, "state": state}.values())
-
-    def one_sequence(inputs: Inputs) -> dict[str, Any]:
-        ends = inputs["cu_seqlens"].clone()
-        ends[1:] = ends[-1]
-        return {"cu_seqlens": ends}
-
-    def early(inputs: Inputs) -> dict[str, Any]:
-        ends = inputs["cu_seqlens"].clone()
-        ends[1:-1] = (ends[1:-1] - 1).clamp_min(0)
-        return {"cu_seqlens": ends}
-
     def late_gates(inputs: Inputs) -> dict[str, Any]:
         a = shifted(inputs["a"], 0)
         a[inputs["cu_seqlens"][:-1].long().clamp_max(len(a) - 1)] = _LOW
@@ -156,7 +140,7 @@ def of_prefill(definition: Definition) -> tuple[DomainMutant, ...]:
 
     changes: dict[str, Change] = {
         "one sequence": one_sequence,
-        "last token of each sequence in the next one": early,
+        "last token of each sequence in the next one": ended_early,
         "gates one token late": late_gates,
     }
     return (

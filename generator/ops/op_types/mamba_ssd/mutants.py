@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -14,19 +13,18 @@ from generator.ops.mutants import (
     Inputs,
     MutantGroup,
     Outputs,
-    Run,
     calling,
     on_inputs,
     on_outputs,
     shifted,
 )
+from generator.ops.sequence_mutants import leaking, one_sequence
 from generator.ops.state_space_mutants import (
     interleaved_groups,
     other_layout,
     without_softplus,
 )
 from kernel_judge.definition import Definition
-from kernel_judge.inputs.trial import as_tuple
 
 
 def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
@@ -44,7 +42,7 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
         "B taken for C": lambda i: {"C": i["B"]},
         "state ignored": lambda i: {"state": torch.zeros_like(i["state"])},
         "state of the next sequence": lambda i: {"state": shifted(i["state"], 0)},
-        "one sequence": _one_sequence,
+        "one sequence": one_sequence,
     }
     if definition.axes["ngroups"] > 1:
         changes["B of the next group"] = lambda i: {"B": shifted(i["B"], 1)}
@@ -59,18 +57,11 @@ def mutants(definition: Definition) -> tuple[DomainMutant, ...]:
     }
     defects = [on_inputs(definition, name, change) for name, change in changes.items()]
     defects += [on_outputs(definition, name, change) for name, change in spoilt.items()]
-    defects.append(calling(definition, "state leaks into the next sequence", _leaking))
+    defects.append(calling(definition, "state leaks into the next sequence", leaking))
     defects.append(calling(definition, "K/V state transposed", other_layout))
     if 1 < definition.axes["ngroups"] < definition.axes["nheads"]:
         defects.append(interleaved_groups(definition))
     return tuple(defects)
-
-
-def _one_sequence(inputs: Inputs) -> dict[str, Any]:
-    """Return ends by which the first sequence has all tokens."""
-    ends = inputs["cu_seqlens"].clone()
-    ends[1:] = ends[-1]
-    return {"cu_seqlens": ends}
 
 
 def _unweighted(outputs: Outputs, inputs: Inputs) -> Outputs:
@@ -81,14 +72,6 @@ def _unweighted(outputs: Outputs, inputs: Inputs) -> Outputs:
     steps = torch.nn.functional.softplus(inputs["dt"][last] + inputs["dt_bias"])
     x = (1.0 - steps[..., None]) * inputs["x"][last].float()
     return outputs[0], outputs[1] + x[..., None] * b[:, :, None]
-
-
-def _leaking(run: Run, inputs: dict[str, Any]) -> Any:
-    """Start each sequence from the state behind the one before it, added to its own."""
-    _, behind = as_tuple(run(*inputs.values()))
-    state = inputs["state"].clone()
-    state[1:] += behind[:-1]
-    return run(*{**inputs, "state": state}.values())
 
 
 MUTANTS = (
