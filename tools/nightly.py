@@ -1,12 +1,14 @@
 """What takes too long for each change: run it, and compare with the last night.
 
-    python3 tools/dev.py nightly [--only WORD] [--folder DIR] [--rehearse]
+    python3 tools/dev.py nightly [--only WORD] [--folder DIR] [--minutes N] [--rehearse]
 
 Each night is a file DATE.json in the folder, nightly/ if not given: of each step its exit
 status, its time on the CPU, and the tests that failed. --only runs the steps whose title
-has the word. --rehearse runs a small part of each step, minutes in all, to see that a
-night works here; its folder is nightly/rehearsal. Exit status: 1 where a step failed, or
-took half as long again as last time.
+has the word. A step that takes over --minutes is ended, and what its tests came to by then
+counts. A night that was cut off goes on where it was, at the same commit: the steps that
+ended are kept in the folder's file `unfinished`. --rehearse runs a small part of each
+step, minutes in all, to see that a night works here; its folder is nightly/rehearsal. Exit
+status: 1 where a step failed, or took half as long again as last time.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,8 +36,16 @@ from generator.parity.families import FAMILIES
 SLOWER = 1.5
 """Time on the CPU, as a multiple of the last night's, that is too much."""
 
+MINUTES = 60.0
+"""What a step may take."""
+
 _LEAST_SECONDS = 1.0
 _SHOWN = 20
+CUT_OFF = 124
+"""The exit status of a step that took too long, as that of `timeout`."""
+
+_LEAVING_SECONDS = 60.0
+_UNFINISHED = "unfinished"
 _TESTS = "pytest -q -n 2 -p no:cacheprovider"
 _FAMILIES = " ".join(f"--model {name}" for name in FAMILIES)
 _REFERENCES = f"{_TESTS} tests/references --each-reference"
@@ -84,8 +96,8 @@ class Step:
     failed: tuple[str, ...] = ()
 
 
-def run_step(command: str) -> Step:
-    """Run a command in the checkout, and read what its tests came to."""
+def run_step(command: str, minutes: float) -> Step:
+    """Run a command in the checkout, not for longer, and read what its tests came to."""
     program, *words = shlex.split(command)
     with TemporaryDirectory(prefix="nightly-") as folder:
         junit = Path(folder) / "junit.xml"
@@ -93,10 +105,27 @@ def run_step(command: str) -> Step:
             words += [f"--junitxml={junit}"]
         begun, before = time.monotonic(), _cpu()
         path = str(Path(sys.executable).parent / program)
-        status = subprocess.call([path, *words], cwd=ROOT)
+        status = _ended([path, *words], 60.0 * minutes)
         seconds, wall = _cpu() - before, time.monotonic() - begun
         tests, failed = _outcome(junit)
     return Step(status, round(seconds, 1), round(wall, 1), tests, failed)
+
+
+def _ended(command: Sequence[str], seconds: float) -> int:
+    """Run a command with all that it starts; return its exit status, or CUT_OFF."""
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as process:
+        try:
+            return process.wait(seconds)
+        except BaseException as error:
+            # pytest writes then what its tests came to
+            os.killpg(process.pid, signal.SIGINT)
+            try:
+                process.wait(_LEAVING_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+    return CUT_OFF
 
 
 def _cpu() -> float:
@@ -125,14 +154,18 @@ def compared(title: str, now: Step, last: Mapping[str, object] | None) -> list[s
         last_failed = listed if isinstance(listed, list) else ()
         last_seconds = float(seconds) if isinstance(seconds, (int, float)) else 0.0
     lines = []
-    if now.status:
+    if now.status == CUT_OFF:
+        minutes = now.wall_seconds / 60
+        lines.append(f"{title}: ended after {minutes:.0f} minutes, its limit")
+    elif now.status:
         before = "" if last is None else f", {last.get('status')} the night before"
         lines.append(f"{title}: exit status {now.status}{before}")
     new = [name for name in now.failed if name not in last_failed]
     lines += [f"{title}: failed: {name}" for name in new[:_SHOWN]]
     if len(new) > _SHOWN:
         lines.append(f"{title}: and {len(new) - _SHOWN} more tests failed")
-    is_slower = now.seconds > SLOWER * max(last_seconds, _LEAST_SECONDS)
+    is_whole = CUT_OFF not in (now.status, (last or {}).get("status"))
+    is_slower = is_whole and now.seconds > SLOWER * max(last_seconds, _LEAST_SECONDS)
     if last_seconds and is_slower:
         times = now.seconds / last_seconds
         lines.append(
@@ -158,6 +191,45 @@ def last_night(folder: Path) -> dict[str, dict[str, object]]:
     return steps
 
 
+class Unfinished:
+    """The steps of a night that was cut off, and the commit that they are of."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._commit = folder / _UNFINISHED, _commit()
+
+    def steps(self) -> dict[str, Step]:
+        """Return the steps that ended, none where they are of another commit."""
+        try:
+            value = json.loads(self._path.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        if not self._commit or value["commit"] != self._commit:
+            return {}
+        steps = value["steps"].items()
+        return {t: Step(**{**s, "failed": tuple(s["failed"])}) for t, s in steps}
+
+    def keep(self, steps: Mapping[str, Step]) -> None:
+        """Keep the steps that ended, in one write."""
+        plain = {title: asdict(step) for title, step in steps.items()}
+        beside = self._path.with_name(f".{_UNFINISHED}.tmp")
+        beside.write_text(json.dumps({"commit": self._commit, "steps": plain}), "utf-8")
+        beside.replace(self._path)
+
+    def end(self) -> None:
+        """Forget them: the night has its own file."""
+        self._path.unlink(missing_ok=True)
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "HEAD"]
+    with suppress(OSError):
+        done = subprocess.run(
+            command, cwd=ROOT, check=False, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+    return ""
+
+
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options. Raises SystemExit for --help, and for what is none."""
     parser = argparse.ArgumentParser(
@@ -168,6 +240,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--folder", type=Path, metavar="DIR")
+    parser.add_argument("--minutes", type=float, default=MINUTES, metavar="N")
     parser.add_argument("--rehearse", action="store_true")
     options = parser.parse_args(arguments)
     if not any(options.only in title for title in STEPS):
@@ -183,16 +256,26 @@ def main() -> int:
     steps_of = REHEARSAL if options.rehearse else STEPS
     chosen = {t: c for t, c in steps_of.items() if options.only in t}
     options.folder.mkdir(parents=True, exist_ok=True)
-    last, steps, worse = last_night(options.folder), {}, []
+    last, worse = last_night(options.folder), []
+    unfinished = Unfinished(options.folder)
+    # --only asks for a step again, and leaves a night that was cut off as it is
+    steps = {} if options.only else unfinished.steps()
+    if steps:
+        print(f"Of the night that was cut off: {', '.join(steps)}.", flush=True)
     for title, command in chosen.items():
-        print(f"\n== {title}: {command}", flush=True)
-        steps[title] = run_step(command)
+        if title not in steps:
+            print(f"\n== {title}: {command}", flush=True)
+            steps[title] = run_step(command, options.minutes)
+            if not options.only:
+                unfinished.keep(steps)
         worse += compared(title, steps[title], last.get(title))
     name = time.strftime("%Y-%m-%dT%H%M%S.json", time.gmtime())
     # a step that was not run this time is compared with its last one the next time
     known = {**last, **{title: asdict(step) for title, step in steps.items()}}
     path = options.folder / name
     path.write_text(f"{json.dumps(known, indent=1)}\n", "utf-8")
+    if not options.only:
+        unfinished.end()
     print(f"\n{'step':<22} {'status':>6} {'tests':>6} {'failed':>6} {'CPU s':>8} ratio")
     for title, step in steps.items():
         print(
@@ -204,4 +287,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -44,11 +44,58 @@ def test_a_step_counts_its_tests_and_names_what_failed(tmp_path: Path) -> None:
     file = tmp_path / "test_two.py"
     file.write_text("def test_a():\n    pass\n\ndef test_b():\n    assert False\n")
 
-    step = run_step(f"pytest -q -p no:cacheprovider --rootdir {tmp_path} {file}")
+    step = run_step(f"pytest -q -p no:cacheprovider --rootdir {tmp_path} {file}", 1.0)
 
     assert (step.status, step.tests) == (1, 2)
     assert [name.endswith("::test_b") for name in step.failed] == [True]
     assert step.seconds > 0
+
+
+def test_a_step_is_ended_at_its_limit_with_all_that_it_started(tmp_path: Path) -> None:
+    file, ended = tmp_path / "long.py", tmp_path / "ended"
+    file.write_text(
+        "import pathlib, subprocess, sys, time\n"
+        "child = [sys.executable, '-c', 'import time; time.sleep(99)']\n"
+        "try:\n    subprocess.run(child)\n"
+        f"except KeyboardInterrupt:\n    pathlib.Path({str(ended)!r}).touch()\n"
+    )
+
+    step = run_step(f"python {file}", 1.5 / 60)
+
+    assert (step.status, ended.exists()) == (nightly.CUT_OFF, True)
+    assert 1.5 <= step.wall_seconds < 30.0
+    (line,) = compared("t", step, None)
+    assert line.endswith("minutes, its limit")
+    # what it took by then is no figure for the next night
+    assert compared("t", Step(0, 99.0, 1.0), {"status": 124, "seconds": 1.0}) == []
+
+
+def test_a_night_that_was_cut_off_goes_on_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, ran = nightly.run_step, []
+
+    def cut(command: str, minutes: float) -> Step:
+        ran.append(command)
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        return real(command, minutes)
+
+    monkeypatch.setattr(nightly, "run_step", cut)
+    with pytest.raises(KeyboardInterrupt):
+        night(monkeypatch, tmp_path, "pass")
+    assert not list(tmp_path.glob("*.json"))
+
+    status, steps = night(monkeypatch, tmp_path, "pass")
+
+    assert (status, [*steps]) == (0, ["good", "other"])
+    assert len(ran) == 3
+    assert "Of the night that was cut off: good." in capsys.readouterr().out
+    # the next one begins anew; so does one of another commit
+    assert not (tmp_path / "unfinished").exists()
+    nightly.Unfinished(tmp_path).keep({"good": Step(0, 1.0, 1.0)})
+    monkeypatch.setattr(nightly, "_commit", lambda: "another")
+    assert nightly.Unfinished(tmp_path).steps() == {}
 
 
 def night(
