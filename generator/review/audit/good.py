@@ -63,6 +63,19 @@ def good() -> Iterator[PullRequest]:
     }
     for path, content in pages.items():
         yield PullRequest(f"document: {path}", adding(path, content))
+    page = "docs/notes.md"
+    yield PullRequest("document: of 3 MiB", adding(page, "a page\n" * (3 << 17)))
+    yield PullRequest(
+        "document: what nobody saw is out of it",
+        adding(page, "up down"),
+        before=adding(page, "up \u202edown"),
+    )
+    yield PullRequest("document: gone", removing(page), before=adding(page, "a page"))
+    yield PullRequest(
+        "definition: what nobody saw is out of its description",
+        together(editing(FIRST, describing("up down")), render),
+        before=together(editing(FIRST, describing("up \u202edown")), render),
+    )
 
 
 def _of_definitions() -> Iterator[PullRequest]:
