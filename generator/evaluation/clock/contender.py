@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from generator.evaluation.clock.sampling import is_settled, middle, spread
+from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.clock.timed_calls import CalleeLink
 from generator.evaluation.verdict import REWARD_HACK, Refused
 
@@ -94,10 +95,15 @@ def resolved(contender: Contender, zero: EmptyCalls) -> bool:
 def timing_of(
     solution: Contender, rivals: Sequence[Contender], zero: EmptyCalls
 ) -> dict[str, Any]:
-    """Return what a session measured, in milliseconds. Raises Refused without a figure."""
+    """Return what a session measured, in milliseconds.
+
+    Without a figure raises Refused for who launched nothing, else Untimed.
+    """
     figures = zero.figures(solution)
+    if not figures and solution.unturned:
+        raise Refused(REWARD_HACK, "it launched nothing in any call that was timed")
     if not figures:
-        raise Refused(REWARD_HACK, "no call of it could be timed")
+        raise Untimed("each call took longer than the GPU is left to it")
     resolution, latency = zero.resolution(solution.waits), zero.latency(solution)
     timing: dict[str, Any] = {
         "latency_ms": latency,

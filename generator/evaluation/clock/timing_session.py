@@ -242,11 +242,11 @@ class TimingSession:
         return is_late or bool(timed.held > statistics.median(holds) + _HELD_MS)
 
     def _check_void(self, contender: Contender) -> None:
-        """Raise Refused where the device is busy too often before there are values."""
+        """Raise Untimed where the device is busy too often: whose work it is nobody sees."""
         calls = contender.void + len(contender.raw)
         if calls >= LEAST and contender.void > _MOST_VOID * calls:
-            why = "it or the device was busy in {} of {} calls before their values were there"
-            raise Refused(REWARD_HACK, why.format(contender.void, calls))
+            why = "the GPU was busy in {} of {} calls before their values were there"
+            raise Untimed(why.format(contender.void, calls))
 
     def _kept(self, inputs: Mapping[str, Any], timed: CallTimes) -> CandidateCall:
         """Return a call of the solution, held against what is declared. Raises Refused."""

@@ -13,6 +13,7 @@ from generator.evaluation.clock.contender import (
     fastest,
     timing_of,
 )
+from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.verdict import REWARD_HACK, Refused
 
 
@@ -78,7 +79,13 @@ def test_rivals_without_a_figure_are_none(zero: EmptyCalls) -> None:
     assert fastest([silent, one(REFERENCE, 0.4)], zero) is None
 
 
-def test_a_solution_without_a_figure_is_refused(zero: EmptyCalls) -> None:
-    with pytest.raises(Refused) as refused:
-        timing_of(Contender("", None, 1), [], zero)  # type: ignore[arg-type]
+def test_who_launched_nothing_is_refused_and_who_was_cut_has_no_times(
+    zero: EmptyCalls,
+) -> None:
+    solution = Contender("", None, 1)  # type: ignore[arg-type]
+    with pytest.raises(Untimed, match="took longer"):
+        timing_of(solution, [], zero)
+    solution.unturned = 1
+    with pytest.raises(Refused, match="launched nothing") as refused:
+        timing_of(solution, [], zero)
     assert refused.value.verdict == REWARD_HACK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ from generator.evaluation.arena import laid_out
 from generator.evaluation.clock import timed_calls
 from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
 from generator.evaluation.clock.contender import Contender
-from generator.evaluation.clock.session_result import SessionResult
+from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.timed_calls import CalleeLink, CallTimes, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.verdict import Refused
@@ -98,7 +99,7 @@ def test_who_launches_nothing_now_and_then_is_judged_for_it(every: int) -> None:
 
 
 def test_who_never_launches_anything_has_no_time() -> None:
-    with pytest.raises(Refused, match="no call of it could be timed"):
+    with pytest.raises(Refused, match="it launched nothing in any call"):
         result_of(Device(lambda number: number > 8))
 
 
@@ -193,5 +194,23 @@ def test_time_in_which_a_callee_may_begin_something_counts_as_delay(held: Any) -
 
 
 def test_who_is_not_ready_for_a_while_has_no_times() -> None:
-    with pytest.raises(Refused, match="device was busy in"):
+    with pytest.raises(Untimed, match="GPU was busy in 20 of 20 calls"):
         result_of(Device(lambda _: False, delayed_ms=1.5))
+
+
+@pytest.mark.parametrize("busy", ["solution", "rival"])
+def test_work_of_others_refuses_nobody(busy: str) -> None:
+    """Work that nobody knows the owner of comes in between two calls of three."""
+    device, counts = Device(lambda _: False), {"solution": 0, "rival": 0}
+    call = device.call
+
+    def others(link: Any, which: int, seed: int) -> CallTimes:
+        times = call(link, which, seed)
+        if link != busy:
+            return times
+        counts[link] += 1
+        return replace(times, held=times.held + 2.4 * (counts[link] % 3 > 0))
+
+    device.call = others  # type: ignore[method-assign]
+    with pytest.raises(Untimed, match="GPU was busy"):
+        result_of(device)
