@@ -51,15 +51,15 @@ def far_codes(case: Case, **shares: int) -> list[Case]:
 def asked_of_kernels(cases: Iterable[Case]) -> list[Case]:
     """Return the cases of far factors that kernels are held to, as references are.
 
-    Not queries against a small sm_scale: masked keys keep a weight in FlashInfer's kernels
-    then, which give them a logit of -5e4 before it (flashinfer-ai/flashinfer issue 4451).
-    Scales of stored queries and keys are multiplied with it.
+    Not queries against an sm_scale far from usual: FlashInfer's kernels give masked keys a
+    logit of -5e4 before it (flashinfer-ai/flashinfer issue 4451), which a small one leaves
+    a weight, and a large one the exponential of a rounding, which may be infinite. Scales
+    of stored queries and keys are multiplied with it.
     """
     return [c for c in cases if c.moved and not _is_of_queries(c)]
 
 
 def _is_of_queries(case: Case) -> bool:
-    """Return whether sm_scale is small, and what is large no scale."""
+    """Return whether sm_scale is moved, and against no scale."""
     others = [name for name in case.moved if name != "sm_scale"]
-    is_small = case.moved.get("sm_scale", 0.0) < 0.0
-    return is_small and not any(name.endswith("_scale") for name in others)
+    return "sm_scale" in case.moved and not any(n.endswith("_scale") for n in others)

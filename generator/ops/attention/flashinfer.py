@@ -31,6 +31,8 @@ _FROM_LAST_KEY = (
 )
 # the size of logits that no case reaches, and a masked key's before the scale
 _USUAL, _MASKED = 256.0, -5e4
+# a power of two that float32 holds, summed over a tile's keys; what rounding may add to one
+_HELD, _ROUNDING = 120.0, math.log2(math.e) * 2.0**-24
 # queries of a tile of fa3, 192 for heads of 64
 _TILE = 128
 # fa2 splits 64 query heads over 4 KV heads into partial outputs of just over 256 MiB
@@ -62,8 +64,16 @@ def skip_unmasked(
     flashinfer-ai/flashinfer issue 4451): times a small sm_scale, that is a weight. On an
     H100 each of fa3's had exp(-5e4 sm_scale) in LSEs of all 18 definitions asked. Scales
     of stored queries and keys count with sm_scale, and cases move them against it.
+
+    A large sm_scale is as bad: a warp of fa2 without keys takes exp2 of what rounding
+    leaves of `s * scale - m * scale` (prefill.cuh) with both of -5e4, half a float32 ulp.
+    On an H100 that was exp2(1838) at 1.1e6, and all outputs were NaN.
     """
     masked = _MASKED * inputs["sm_scale"]
+    if -masked * _ROUNDING > _HELD and kernel != FA3.name:
+        scale = f"sm_scale {inputs['sm_scale']:.3g}"
+        limit = f"{kernel} gives masked keys weights that may be infinite: {scale}"
+        skip(Kind.NO_KERNEL, f"flashinfer: {limit}")
     if masked > -_USUAL and not stored_scales(definition):
         scale = f"sm_scale {inputs['sm_scale']:.3g}"
         limit = f"{kernel} gives masked keys a logit of {masked:.3g}: {scale}"

@@ -24,11 +24,6 @@ from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
             "limits: factors-down",
         ),
         (
-            "gqa_single_decode_h16_kv2_d256",
-            "sm_scale rounded to float16",
-            "limits: factors-down",
-        ),
-        (
             "moe_bf16_shared_topk9_e129_h4096_i352",
             "topk_weights rounded to float16",
             "limits: factors-up",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -225,14 +227,23 @@ def test_fa3_is_not_asked_for_an_lse_that_it_clears():
 def test_kernels_that_give_masked_keys_a_weight_are_not_asked():
     definition = known("gqa_ragged_prefill_causal_h12_kv1_d128")
 
-    def asked(scale):
-        return lambda: skip_unmasked(definition, {"sm_scale": scale}, "fa2")
+    def asked(scale, kernel="fa2"):
+        return lambda: skip_unmasked(definition, {"sm_scale": scale}, kernel)
 
     assert skip_reason(asked(2.0**-16)) == (
         "flashinfer: fa2 gives masked keys a logit of -0.763: sm_scale 1.53e-05"
     )
-    for scale in (2.0**8, 1.0, 128**-0.5, 0.75 * 576**-0.5):
+    for scale in (2.0**14, 2.0**8, 1.0, 128**-0.5, 0.75 * 576**-0.5):
         asked(scale)()
+    # what rounding leaves of a warp without keys: -5e4 scale, less itself rounded
+    scale = 0.75 * 2.0**24 * 128**-0.5
+    in_twos = np.float32(scale * float(np.float32(math.log2(math.e))))
+    left = -5e4 * float(in_twos) - float(np.float32(-5e4) * in_twos)
+    assert left == 1838 > math.log2(torch.finfo(torch.float32).max)
+    assert skip_reason(asked(scale)) == (
+        "flashinfer: fa2 gives masked keys weights that may be infinite: sm_scale 1.11e+06"
+    )
+    asked(scale, "fa3")()
 
 
 def test_an_lse_of_sums_that_tensor_cores_cut_off_passes_as_fa2s_alone():
