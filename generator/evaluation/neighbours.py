@@ -7,6 +7,7 @@ values A from values B, or A in another order, of other signs, or rounded otherw
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 
+from generator.evaluation.solution_tolerance import solution_tolerance
+from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.trial import same_bits
 
@@ -26,6 +29,10 @@ _FEW_BYTES = 8 << 20
 _MOST_BYTES = 48 << 20
 # what scales are multiplied with: no power of two, and no factor of an output
 _SCALED = 0.875
+# what inputs are moved by, and how much more than a case's the outputs may move
+_LAST_BITS, _TWICE = 2.0**-12, 2.0
+# places that are drawn until two rows are about as large
+_TRIES = 8
 # dtype: integers of its size, and the bits that roundings to 8 bits, or to bfloat16, drop
 _LOWER_BITS = {
     torch.bfloat16: (torch.int16, 0x7),
@@ -57,15 +64,49 @@ def neighbours(
     inputs, others = first.inputs, second.inputs
     linked = {n for k in together.keys() & inputs for n in (k, *together[k])}
     single = {n: v for n, v in inputs.items() if n not in linked}
-    changes = [*few_changed(single, others, draw)]
-    if not _chooses(first):
-        changes += mixed(single, others, draw)
+    for change in few_changed(single, others, draw):
+        yield from _obeying(first, change)
+    if first.source == ORACLE and not _chooses(first):
+        most = [_TWICE * moves for moves in _sensitivity(first)]
+        for change in mixed(single, others, draw):
+            for one in _obeying(first, change):
+                if all(a <= b for a, b in zip(_sensitivity(one), most, strict=True)):
+                    yield one
     if linked:
-        changes.append({n: others[n] for n in inputs if n in linked})
-    for change in changes:
-        one = replace(first, values={**inputs, **change})
-        if not one.trial.broken_constraints():
-            yield one
+        yield from _obeying(first, {n: others[n] for n in inputs if n in linked})
+
+
+def _obeying(first: Round, change: Values) -> Iterator[Round]:
+    one = replace(first, values={**first.inputs, **change})
+    if not one.trial.broken_constraints():
+        yield one
+
+
+def _sensitivity(one: Round) -> list[float]:
+    """Return by how many bounds each output moves with the last bits of the inputs.
+
+    What moves more than that of the case has differences of large numbers, which no bound
+    is for: what kernels round would be refused.
+    """
+    moved = {
+        n: v.float() * (1.0 + _LAST_BITS * torch.ones_like(v).float().cumsum(-1).cos())
+        if _is_number(v) and v.dim() and v.element_size() > 1
+        else v
+        for n, v in one.inputs.items()
+    }
+    found = []
+    outputs = one.subject.interface.output_specs
+    changed = replace(one, values=moved).expected
+    for name, before, after in zip(outputs, one.expected, changed, strict=False):
+        bound = solution_tolerance(one.subject, name, one.source, one.case)
+        if not isinstance(before, torch.Tensor) or bound.rtol == bound.atol == 0.0:
+            continue
+        allowed = bound.atol + (bound.rtol + bound.of_row) * before.double().abs()
+        moves = (after.double() - before.double()).abs() / (allowed + 1e-300)
+        rank = max(1, math.ceil(bound.hit_ratio * moves.numel()))
+        ranked = moves.nan_to_num(0.0).flatten()
+        found.append(float(ranked.kthvalue(rank).values) if len(ranked) else 0.0)
+    return found
 
 
 def few_changed(first: Values, second: Values, draw: random.Random) -> Iterator[Values]:
@@ -76,12 +117,22 @@ def few_changed(first: Values, second: Values, draw: random.Random) -> Iterator[
 
 
 def mixed(first: Values, second: Values, draw: random.Random) -> Iterator[Values]:
-    """Yield inputs of `second`, and inputs as `first` has them only in part."""
+    """Yield inputs of `second`, and inputs as `first` has them only in part.
+
+    Where integers say which numbers are read, the others are larger, so that who reads
+    them is seen: there numbers keep their places.
+    """
     numbers = {n: v for n, v in first.items() if _is_number(v)}
     varied = {n: v for n, v in numbers.items() if _differ(v, second[n])}
-    for name, value in varied.items():
-        if not _is_of_16_bits(value):
-            yield from ({name: v} for v in _parts(value, second[name], draw))
+    chosen = any(
+        _differ(value, second[name])
+        for name, value in first.items()
+        if name not in numbers and not isinstance(value, float)
+    )
+    if not chosen:
+        for name, value in varied.items():
+            if not _is_of_16_bits(value):
+                yield from ({name: v} for v in _parts(value, second[name], draw))
     whole = [
         name
         for name, value in varied.items()
@@ -89,7 +140,8 @@ def mixed(first: Values, second: Values, draw: random.Random) -> Iterator[Values
     ]
     draw.shuffle(whole)
     changed_all = set()
-    for change in (_turned, _rolled, _rounded_otherwise, _alike_at_ends):
+    changes = [_turned, _rolled, _rounded_otherwise]
+    for change in changes if chosen else (*changes, _alike_at_ends):
         for name in whole:
             changed = change(first[name], second[name], draw)
             if changed is not None and not same_bits(changed, first[name]):
@@ -100,16 +152,8 @@ def mixed(first: Values, second: Values, draw: random.Random) -> Iterator[Values
                 whole.remove(name)
                 whole.append(name)
                 break
-    yield from ({n: second[n]} for n in varied if n not in changed_all)
-    # they belong together, as pages and lengths do; what they leave out may be NaN
-    integers = {
-        n: second[n]
-        for n, v in first.items()
-        if n not in numbers and not isinstance(v, float)
-    }
-    is_read = any(_differ(first[name], value) for name, value in integers.items())
-    if numbers and is_read and all(map(_is_finite, numbers.values())):
-        yield integers
+    if not chosen:
+        yield from ({n: second[n]} for n in varied if n not in changed_all)
     for name, value in first.items():
         if isinstance(value, float) and value:
             yield {name: value * _SCALED}
@@ -120,12 +164,24 @@ def _parts(
 ) -> Iterator[torch.Tensor]:
     """Yield the values with another row, and with another element."""
     rows = value.reshape(-1, value.shape[-1] if value.dim() else 1)
-    place = draw.randrange(len(rows)), draw.randrange(rows.shape[-1])
+    others = other.reshape(rows.shape)
+    for _ in range(_TRIES):
+        place = draw.randrange(len(rows)), draw.randrange(rows.shape[-1])
+        if _are_alike(rows[place[0]], others[place[0]]):
+            break
+    else:
+        return
     # of a mask an element may be the last of its row that is not masked
     for where in (place[:1], place) if _is_finite(value) else (place[:1],):
         part = rows.clone()
-        part[where] = other.reshape(rows.shape)[where]
+        part[where] = others[where]
         yield part.view(value.shape)
+
+
+def _are_alike(row: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two rows are about as large: no page that nobody reads is among them."""
+    sizes = [float(r.float().abs().nan_to_num(posinf=0.0).amax()) for r in (row, other)]
+    return max(sizes) <= 2.0 * min(sizes)
 
 
 def _turned(

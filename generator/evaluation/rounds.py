@@ -253,7 +253,7 @@ class _Asking:
             # some cases come more often: nobody knows which, or when they are over
             rounds += [self._round(case)] * (self._draw.random() < _AGAIN)
             self._rounds.append((case.name, rounds))
-        pairs = [(first, second) for _, (first, second, *_) in self._rounds]
+        pairs = [(a, b) for _, (a, b, *_) in self._rounds if a.case in self._every]
         together = getattr(judged, "INPUTS_GO_TOGETHER", {})
         for number, one in enumerate(neighbours(pairs, self._draw, together)):
             self._rounds.append((f"beside {one.case.name} {number}", [one]))

@@ -52,13 +52,10 @@ def of_steps() -> Iterator[None]:
 OVERFLOWS: tuple[tuple[str, str, Callable[[], Any]], ...] = (
     ("gated_rmsnorm_h128", _GATED, of_shares),
     ("fused_rmsnorm_silu_eps_1em6_h384", _GATED, of_shares),
-    ("mamba1_update_d1536_s16", _STEPS, of_shares),
     ("mamba1_update_d1536_s16", _STEPS, of_steps),
     ("mamba_ssu_decode_h64_d64_s128_ng4", _STEPS, of_steps),
     ("mamba_ssd_prefill_h128_d64_s128_ng8", _STEPS, of_steps),
-    ("kda_decode_h8_d128", _STEPS, of_shares),
     ("kda_decode_h8_d128", _STEPS, of_steps),
-    ("gdn_decode_qk16_v32_d128_k_last", _STEPS, of_shares),
     ("gdn_decode_qk16_v32_d128_k_last", _STEPS, of_steps),
 )
 
