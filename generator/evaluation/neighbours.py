@@ -94,7 +94,7 @@ def _sensitivity(one: Round) -> list[float]:
         else v
         for n, v in one.inputs.items()
     }
-    found = []
+    by_output = []
     outputs = one.subject.interface.output_specs
     changed = replace(one, values=moved).expected
     for name, before, after in zip(outputs, one.expected, changed, strict=False):
@@ -105,8 +105,8 @@ def _sensitivity(one: Round) -> list[float]:
         moves = (after.double() - before.double()).abs() / (allowed + 1e-300)
         rank = max(1, math.ceil(bound.hit_ratio * moves.numel()))
         ranked = moves.nan_to_num(0.0).flatten()
-        found.append(float(ranked.kthvalue(rank).values) if len(ranked) else 0.0)
-    return found
+        by_output.append(float(ranked.kthvalue(rank).values) if len(ranked) else 0.0)
+    return by_output
 
 
 def few_changed(first: Values, second: Values, draw: random.Random) -> Iterator[Values]:
