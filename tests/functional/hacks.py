@@ -203,7 +203,11 @@ BY_VALUES = (
     Hack(
         "a fork goes on",
         "import os, time\n"
-        + run("if os.fork() == 0:\n    time.sleep(30)\nreturn norm(x, weight)"),
+        + run(
+            "SEEN.append(0)\n"
+            "if len(SEEN) < 9 and os.fork() == 0:\n    time.sleep(30)\n"
+            "return norm(x, weight)"
+        ).replace("\ndef run", "\nSEEN = []\n\n\ndef run"),
         (PASSED,),
         "harmless: it is stopped from the answer until the next question",
     ),
@@ -211,13 +215,15 @@ BY_VALUES = (
         "a daemon of its own session",
         "import os, time\n"
         + run(
+            "SEEN.append(0)\n"
+            "if len(SEEN) > 8: return norm(x, weight)\n"
             "if os.fork() == 0:\n"
             "    os.setsid()\n"
             "    if os.fork() == 0: time.sleep(30)\n"
             "    os._exit(0)\n"
             "os.wait()\n"
             "return norm(x, weight)"
-        ),
+        ).replace("\ndef run", "\nSEEN = []\n\n\ndef run"),
         (PASSED,),
         "harmless: every process of the namespace is stopped",
     ),
