@@ -19,7 +19,7 @@ from generator.rendering.generate import generate
 from generator.rendering.plan import RenderOptions
 from generator.results.audits import Audited, BrokenAudit, read_audits
 from generator.results.evidence import Run, kept_runs
-from generator.results.sources import is_ground_truth
+from generator.results.sources import is_kernel
 from generator.results.verification import Verification, agreed, table_of
 from generator.rules.catalogue import RULES
 from generator.rules.load import LoadedDefinitions, load_definitions
@@ -142,7 +142,7 @@ def _of_evidence(
         )
         yield Objection(FAILED, key, message)
     for file in files:
-        if not any(map(is_ground_truth, agreeing.get(file.name, ()))):
+        if not any(map(is_kernel, agreeing.get(file.name, ()))):
             message = (
                 f"{one_line(file.name)}: no production kernel and no recording of one "
                 f"agreed with this text: pytest {rendered_test(file.op_type)} --definition "

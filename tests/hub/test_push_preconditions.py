@@ -63,6 +63,7 @@ CASES = [
     (changed, "evidence-missing"),
     (lambda root: (root / EVIDENCE).unlink(), "evidence-missing"),
     (lambda root: prove(root, "oracle"), "evidence-missing"),
+    (lambda root: prove(root, "sglang/native"), "evidence-missing"),
     (lambda root: prove(root, "pytorch", "SKIPPED"), "evidence-missing"),
     (lambda root: prove(root, "pytorch", "FAILED"), "evidence-failed"),
     (lambda root: put(root, "verification/x.json", "{"), "evidence-unreadable"),
@@ -110,7 +111,7 @@ def test_what_is_allowed_has_its_reason_in_the_pull_request(
     assert "- [ ]" in text
 
 
-@pytest.mark.parametrize("source", ["recorded", "flashinfer/fa2", "sglang/native"])
+@pytest.mark.parametrize("source", ["recorded", "flashinfer/fa2", "sglang/triton"])
 def test_a_kernel_or_its_recording_is_evidence(
     push: Push,
     repository: Repository,
