@@ -83,7 +83,8 @@ def test_the_values_are_those_of_who_draws_himself(asked: EvaluationRounds) -> N
 def test_no_more_is_drawn_than_there_is_room_for(
     asked: EvaluationRounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounds = _distinct(asked)
+    # those beside others were drawn when they were made
+    rounds = [one for one in _distinct(asked) if "inputs" not in vars(one)]
     sizes = [tensor_bytes(one.subject.definition, one.case) for one in rounds]
     monkeypatch.setattr(drawing_ahead, "_MOST_BYTES", max(sizes) - 1)
     largest = sizes.index(max(sizes))
