@@ -175,12 +175,14 @@ def test_a_readme_of_somebody_else_stays(root: Path) -> None:
     assert "# GPU kernel" in (root / "README.md").read_text()
 
 
+def _with_uuid(uuid: str) -> str:
+    workload = {**WORKLOAD["workload"], "uuid": uuid}
+    return json.dumps({**WORKLOAD, "workload": workload}) + "\n"
+
+
 def test_text_of_the_dataset_is_inert(root: Path) -> None:
     nasty = {**DEFINITION, "description": NASTY, "tags": [f"model:{NASTY}"]}
     write(root, FILE, nasty)
-    line = json.loads(json.dumps(WORKLOAD))
-    line["workload"]["uuid"] = NASTY
-    write(root, LINES, json.dumps(line) + "\n")
     evidence(root)
     path = root / "verification/gpu.json"
     path.write_text(path.read_text().replace("flashinfer/fa2", "<b>|x"))
@@ -205,6 +207,7 @@ def test_text_of_the_dataset_is_inert(root: Path) -> None:
         (FILE, json.dumps({**DEFINITION, "description": "\ud800"}), "surrogate"),
         (LINES, "{}\n", LINES),
         (LINES, "[\n", LINES),
+        (LINES, _with_uuid(NASTY), f"{LINES}#/workload/uuid"),
         ("verification/gpu.json", "{}", "verification/gpu.json"),
     ],
 )
