@@ -35,6 +35,21 @@ time.sleep(60)
 """
 
 
+def ends(process: int) -> bool:
+    """Return whether a process ends within 10 seconds."""
+    until = time.monotonic() + 10.0
+    while time.monotonic() < until:
+        try:
+            with open(f"/proc/{process}/stat", "rb") as file:
+                state = file.read().rpartition(b")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == b"Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_rival_that_waits_for_a_call_ends_with_its_judge(how: int) -> None:
@@ -48,15 +63,6 @@ def test_rival_that_waits_for_a_call_ends_with_its_judge(how: int) -> None:
         assert judge.stdout is not None
         rival = int(judge.stdout.readline())
         judge.send_signal(how)
-    until = time.monotonic() + 10.0
-    while time.monotonic() < until:
-        try:
-            with open(f"/proc/{rival}/stat", "rb") as file:
-                state = file.read().rpartition(b")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        if state == b"Z":
-            return
-        time.sleep(0.05)
-    os.kill(rival, signal.SIGKILL)
-    pytest.fail("the rival waits for ever")
+    if not ends(rival):
+        os.kill(rival, signal.SIGKILL)
+        pytest.fail("the rival waits for ever")
