@@ -137,13 +137,13 @@ def set_up(extra: str) -> bool:
         f"Setting up {VENV.relative_to(ROOT)}; pip may take some minutes.", flush=True
     )
     # without --clear: whatever else somebody installed there stays
-    made = undisturbed([sys.executable, "-m", "venv", str(VENV)])
+    failed = undisturbed([sys.executable, "-m", "venv", str(VENV)])
     # all but torch, of which machines have builds of their own: with known hashes
     hashed = [*PIP, "--require-hashes", "-r", f"requirements/{extra}.txt"]
     ours = [*PIP, "--no-build-isolation", "-c", "constraints.txt", "-e", f".[{extra}]"]
     peer = [[*PIP, "--no-deps", PEER]] if extra == "test" else []
     commands = [[str(BIN / first), *rest] for first, *rest in (hashed, ours, *peer)]
-    if made or any(map(undisturbed, commands)):
+    if failed or any(map(undisturbed, commands)):
         print("Error: the environment could not be set up; see pip's message above.")
         return False
     stamp(extra).write_text(digest(extra))

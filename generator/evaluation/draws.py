@@ -1,6 +1,6 @@
 """Random draws of the judge, of which those that are shown say nothing of the others.
 
-A solution is told the seed of each call, and sees lengths and values. The state of Python's
+A solution receives the seed of each call, and sees lengths and values. The state of Python's
 generator can be computed from 624 of its words, and with it all numbers that follow; two
 generators with one seed give the same numbers. So each purpose has a generator of its own,
 seeded by the secret and the purpose.

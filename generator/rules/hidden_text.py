@@ -1,6 +1,6 @@
 """Characters that no reader sees, and names of letters that look like others.
 
-What is shown of such a text is not what runs, or what a program that reads it is told.
+A text with them looks different from what Python runs, or from what a program reads.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Watchdog:
 
     @contextmanager
     def not_counting(self) -> Iterator[None]:
-        """Let a test wait for what others hold: its time begins anew behind that."""
+        """Restart a test's time limit after it has waited for memory that others hold."""
         watched, self._watched = self._watched, None
         try:
             yield

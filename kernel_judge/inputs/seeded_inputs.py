@@ -20,8 +20,8 @@ import torch
 
 # a core's cache holds a part, torch converts it in one thread, and it is whole blocks
 _PART, _BLOCK = 1 << 15, 8
-# more elements than the first repeat draws of so many, a prime: no row of a tensor begins
-# where another does that a power of two, or its own length, lies away
+# tensors of more elements repeat the first _PERIOD draws; that is a prime, so that rows a
+# power of two apart, or a row's own length, have different values
 _MOST, _PERIOD = 1 << 26, (1 << 24) - 3
 
 
