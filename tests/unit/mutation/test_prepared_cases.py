@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,22 +17,12 @@ from generator.rules.load import load_definitions
 from generator.running import free_memory
 from kernel_judge.inputs.memory import tensor_bytes
 from tests.builders import replaced, resized_json, write_dataset
-
-NAME = "rmsnorm_h128"
+from tests.unit.mutation.one_workload import FIRST, NAME, dataset_of_one_workload
 
 
 def test_a_reference_that_is_wrong_at_a_workload_fails_its_audit(tmp_path: Path):
-    known = resized_json(NAME, NAME)
-    first = "x = hidden_states.float()\n"
     more = "    if x.shape[0] == 201:\n        x = x + 0.5\n"
-    wrong = replaced(known["reference"], first, first + more)
-    root = write_dataset(tmp_path, [{**known, "reference": wrong}])
-    random = {"type": "random"}
-    inputs = {"hidden_states": random, "weight": random}
-    body = {"uuid": "one", "axes": {"batch_size": 201}, "inputs": inputs}
-    file = root / f"workloads/rmsnorm/{NAME}.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"definition": NAME, "workload": body}) + "\n")
+    root = dataset_of_one_workload(tmp_path, FIRST + more)
     (definition,) = load_definitions(root).definitions
     (left_out,) = prepare(definition, None, None, root).runner.left_out
     assert (left_out.test, left_out.case) == ("test_matches_oracle", "workload one")
@@ -126,17 +115,8 @@ def test_one_process_has_room_for_the_inputs_of_all_its_cases(tmp_path, monkeypa
 def test_a_workload_that_shorter_axes_have_no_values_for_is_left_out(
     tmp_path, monkeypatch
 ):
-    known = resized_json(NAME, NAME)
-    first = "x = hidden_states.float()\n"
     more = "    if x.shape == (201, 64):\n        raise IndexError('66 of 64')\n"
-    text = replaced(known["reference"], first, first + more)
-    root = write_dataset(tmp_path, [{**known, "reference": text}])
-    random = {"type": "random"}
-    inputs = {"hidden_states": random, "weight": random}
-    body = {"uuid": "one", "axes": {"batch_size": 201}, "inputs": inputs}
-    file = root / f"workloads/rmsnorm/{NAME}.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"definition": NAME, "workload": body}) + "\n")
+    root = dataset_of_one_workload(tmp_path, FIRST + more)
     (definition,) = load_definitions(root).definitions
     monkeypatch.setattr(audit_job, "reduced", lambda *_: {"hidden_size": 64})
     job = prepare(definition, None, None, root)

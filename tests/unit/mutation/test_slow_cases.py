@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,8 @@ from generator.mutation.prepared_case import PreparedCase
 from generator.results.audits import CAUGHT, EQUIVALENT
 from generator.rules.load import load_definitions
 from kernel_judge.definition import WORKLOAD
-from tests.builders import replaced, resized_json, write_dataset
+from tests.unit.mutation.one_workload import FIRST, dataset_of_one_workload
 
-NAME = "rmsnorm_h128"
-FIRST = "x = hidden_states.float()\n"
 # the precision of the second part shows where there are more than 150 rows
 ADDED = FIRST + (
     "    rest = (x[150:] * 1001).float() - x[150:] * 1000\n"
@@ -31,15 +28,7 @@ SAME, OTHER = "10:19 x[:150].float()", "9:11 (x[150:] * 1001).float()"
 
 @pytest.fixture
 def job(tmp_path: Path) -> AuditJob:
-    known = resized_json(NAME, NAME)
-    text = replaced(known["reference"], FIRST, ADDED)
-    root = write_dataset(tmp_path, [{**known, "reference": text}])
-    random = {"type": "random"}
-    inputs = {"hidden_states": random, "weight": random}
-    body = {"uuid": "one", "axes": {"batch_size": 201}, "inputs": inputs}
-    file = root / f"workloads/rmsnorm/{NAME}.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"definition": NAME, "workload": body}) + "\n")
+    root = dataset_of_one_workload(tmp_path, ADDED)
     (definition,) = load_definitions(root).definitions
     return prepare(definition, None, None, root)
 
