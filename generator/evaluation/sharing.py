@@ -8,7 +8,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+
+from generator.execution.gpus import bind
 
 _ASKS_AGAIN_SECONDS = 0.02
 
@@ -28,6 +31,12 @@ def free_gpu(gpus: Sequence[str]) -> str:
         # until the end of this process, which runs one task
         return name
     return gpus[0]
+
+
+@cache
+def bind_to_a_free_gpu(gpus: tuple[str, ...]) -> None:
+    """Give this process one of the GPUs, for all of its tasks."""
+    bind(free_gpu(gpus))
 
 
 @contextmanager

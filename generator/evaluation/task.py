@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from generator.dataset.definition import LoadedDefinition
 from generator.dataset.paths import DatasetFile
 from generator.dataset.workload_files import workloads_of
+from generator.evaluation.budget import budget_of
 from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.conclusion import concluded, notes_on, where
 from generator.evaluation.conditions.ask import ask, required
@@ -33,8 +34,9 @@ from generator.evaluation.missing import missing
 from generator.evaluation.room import alone_if_short, is_short
 from generator.evaluation.rounds import EvaluationRounds, rounds_of
 from generator.evaluation.sanitizing.tool import TOOL_SECONDS, confined, sanitized
+from generator.evaluation.seconds_of import SecondsOf
 from generator.evaluation.session import Allowed, Session
-from generator.evaluation.sharing import free_gpu, using
+from generator.evaluation.sharing import bind_to_a_free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.solution_tolerance import REFERENCE
 from generator.evaluation.timing import Field, layouts_of, second_draws, timed
@@ -51,7 +53,7 @@ from generator.evaluation.verdict import (
 )
 from generator.execution.child import Link
 from generator.execution.cores import usable_cores
-from generator.execution.gpus import VISIBLE, bind
+from generator.execution.gpus import VISIBLE
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
 from generator.problems.messages import one_line
@@ -60,8 +62,6 @@ from generator.rules.subjects import declared_definition
 from kernel_judge.inputs.memory import give_back
 
 _REFERENCE_SECONDS = 600.0
-_CALLS_OF_A_RELATION = 4
-_CALLS_IN_A_TIMEOUT = 20.0
 _kept: dict[str, tuple[tuple[Path, str, Allowed], Confinement]] = {}
 """Sandboxes that wait for the next task of this process, whose workers have torch.
 
@@ -77,7 +77,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     if task["gpus"]:
-        _bind((*task["gpus"],))
+        bind_to_a_free_gpu((*task["gpus"],))
     # the processes that judge beside this one share the cores
     torch.set_num_threads(max(usable_cores() * task["lanes"] // task["sharing"], 1))
     allowed = Allowed(task["timeout"])
@@ -166,10 +166,11 @@ class _Bench:
         notes: list[str] = []
         conditions: dict[str, Condition] = {}
         memory: dict[str, Any] = {}
+        seconds = SecondsOf()
         lacked, usually = False, self._is_alone
         self._is_alone = is_alone or usually
         try:
-            cases = self._judged(solution, notes, conditions, memory)
+            cases = self._judged(solution, notes, conditions, memory, seconds)
         except (KeyboardInterrupt, SystemExit, CannotRun):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is of this solution
@@ -182,10 +183,12 @@ class _Bench:
             self._field = None
         finally:
             self._is_alone = usually
+        seconds.lap("end")
         lacked = lacked or any(case.verdict == OUT_OF_MEMORY for case in cases)
         verdict = concluded(solution, self._file, cases, notes, 0.0)
         conditions_said = {name: one.as_dict() for name, one in conditions.items()}
-        return replace(verdict, conditions=conditions_said, memory=memory), lacked
+        verdict = replace(verdict, memory=memory, seconds_of=seconds.as_dict())
+        return replace(verdict, conditions=conditions_said), lacked
 
     @contextmanager
     def _uses(self, *, is_alone: bool = False) -> Iterator[None]:
@@ -202,10 +205,12 @@ class _Bench:
         notes: list[str],
         conditions: dict[str, Condition],
         memory: dict[str, Any],
+        seconds: SecondsOf,
     ) -> list[CaseVerdict]:
         """Return the verdicts on a solution's cases; one of a build that failed.
 
-        Those on conditions are put into `conditions`, the memory of a call into `memory`.
+        Those on conditions are put into `conditions`, the memory of a call into `memory`,
+        and where the time went into `seconds`.
         Whatever needs the GPU is done while it uses it; a build does not, and goes on while
         second draws are made.
         """
@@ -218,6 +223,7 @@ class _Bench:
         with self._uses():
             if task["timing"] and self._field is None:
                 self._field = self._begun()
+            seconds.lap("starts and peaks")
             asked = rounds_of(
                 self._definition,
                 self._workloads,
@@ -240,27 +246,33 @@ class _Bench:
         if not task["runs_references"] and any(by_reference):
             why = "it has no oracle, and its reference is not executed here"
             return [CaseVerdict("", SKIPPED, why)]
+        seconds.lap("questions")
         passes, secret = solution.passes_outputs, seed()
         calls = [one for _, one, _ in in_order(asked, secret)]
         calls += [one for _, one in asked.relations]
         with closing(DrawingAhead(calls)) as ahead, ThreadPoolExecutor(1) as beside:
             built = beside.submit(self._opened, solution, asked)
             others = second_draws(asked) if task["timing"] else {}
+            seconds.lap("draws")
             try:
                 session = built.result()
+                seconds.lap("build")
             except Refused as refused:
                 return [CaseVerdict("build", refused.verdict, refused.reason)]
             with closing(session):
-                session.allow(task["budget"] or _budget(self._allowed, asked))
+                session.allow(task["budget"] or budget_of(self._allowed, asked))
                 with self._uses():
                     failures = self._failures(solution)
                     by = (session, asked, self._device, passes, secret, failures)
                     judge = Judge(*by, until_wrong=task["until_wrong"], ahead=ahead)
                     cases = judge.judge()
+                    seconds.lap("judging")
                     if cases and task["timing"] and worst(cases).verdict == PASSED:
                         rivals = self._rivals(asked)
+                        seconds.lap("rivals")
                         how = (session, asked, cases, others, passes, secret, rivals)
                         cases = timed(*how, notes)
+                        seconds.lap("timing")
                 if task["memory"] and cases and worst(cases).verdict == PASSED:
                     cases += self._measured(solution, asked, seed(), memory)
                 asks = task["conditions"] or task["sanitizers"]
@@ -268,6 +280,7 @@ class _Bench:
                     about = (session, solution, asked, seed())
                     conditions |= self._under_conditions(*about)
                     cases += required(conditions, task["required"])
+                seconds.lap("memory and conditions")
                 return cases
 
     def _under_conditions(
@@ -375,22 +388,8 @@ class _Bench:
         return Failures(folder, asked, hides_expected=self._task["hides_expected"])
 
 
-@cache
-def _bind(gpus: tuple[str, ...]) -> None:
-    """Give this process one of the GPUs, for all of its tasks."""
-    bind(free_gpu(gpus))
-
-
 def _not_run(*_: object) -> Any:
     raise RuntimeError("references are not executed here")
-
-
-def _budget(allowed: Allowed, asked: EvaluationRounds) -> float:
-    """Return the seconds for all calls of a solution: each may take its share of one."""
-    calls = sum(one.calls() for _, rounds in asked.rounds for one in rounds)
-    calls += sum(len(rounds) > 1 for _, rounds in asked.rounds)
-    calls += _CALLS_OF_A_RELATION * len(asked.relations)
-    return allowed.call_seconds * (2.0 + calls / _CALLS_IN_A_TIMEOUT)
 
 
 def _hidden(root: Path) -> list[Path]:

@@ -8,10 +8,9 @@ software.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,12 @@ from generator.evaluation.clock.calibration import measured_peak
 from generator.evaluation.clock.contender import REFERENCE, Contender
 from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.light import light_by, light_of, too_fast
-from generator.evaluation.clock.page import Page
-from generator.evaluation.clock.rivals import (
-    TRUSTED,
-    NoRival,
-    Rivals,
-    arena_bytes,
-    places,
-)
+from generator.evaluation.clock.links import Links
+from generator.evaluation.clock.rivals import TRUSTED, NoRival, Rivals, arena_bytes
 from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.shared_memory import NoRoom, SharedMemory, create
 from generator.evaluation.clock.telemetry import Telemetry
-from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
+from generator.evaluation.clock.timed_calls import TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.conditions.batch import relations_of, rows_axis
 from generator.evaluation.confined_reference import ConfinedReference
@@ -42,6 +35,7 @@ from generator.evaluation.draws import SECRETS
 from generator.evaluation.judge import Judge
 from generator.evaluation.lengths import sizes_of
 from generator.evaluation.rounds import EvaluationRounds, Round
+from generator.evaluation.seconds_of import SecondsOf
 from generator.evaluation.session import Session
 from generator.evaluation.verdict import (
     INCORRECT_NUMERICAL,
@@ -238,52 +232,64 @@ class _Table:
     def timing(self, name: str, one: Round, other: Round) -> dict[str, Any]:
         """Return the figures of a workload, of two draws. Raises Refused."""
         device = self._field.device
-        draws = [_on(device, o.trial.inputs) for o in (one, other)]
-        names = list(one.inputs)
-        filled = [names.index(n) for n in one.filled]
-        calls = TimedCalls(device, layout_of(one), filled)
-        links = _Links(calls)
+        seconds = SecondsOf()
+        with seconds.part("draws"):
+            draws = [_on(device, o.trial.inputs) for o in (one, other)]
+            names = list(one.inputs)
+            filled = [names.index(n) for n in one.filled]
+        with seconds.part("memory"):
+            calls = TimedCalls(device, layout_of(one), filled)
+        links = Links(calls)
         try:
             secret = f"{self._secret} {name}"
-            values = FreshInputs(draws, device, secret, rows_of(one))
-            result = self._measure(one, calls, links, values, secret)
+            with seconds.part("values"):
+                values = FreshInputs(draws, device, secret, rows_of(one))
+            result = self._measure(one, calls, links, values, secret, seconds)
         finally:
-            links.end()
-            calls.close()
+            with seconds.part("ends"):
+                links.end()
+                calls.close()
+        for part, spent in result.seconds_of.items():
+            seconds.add(part, spent)
         # a policy of the op may want what it judges on the CPU, a reference does
         is_free = one.source == ORACLE and not one.subject.op.policies
         at = device if is_free else "cpu"
-        for call in result.judged:
-            restated = replace(one, values=_on(at, call.inputs))
-            outputs = [_moved(v, at) for v in (*call.outputs, *call.filled)]
-            self._judge.compared(name, restated, tuple(outputs))
-        return {**result.timing, **_fractions(one, result.timing["latency_ms"], device)}
+        with seconds.part("judged calls"):
+            for call in result.judged:
+                restated = replace(one, values=_on(at, call.inputs))
+                outputs = [_moved(v, at) for v in (*call.outputs, *call.filled)]
+                self._judge.compared(name, restated, tuple(outputs))
+        fractions = _fractions(one, result.timing["latency_ms"], device)
+        return {**result.timing, **fractions, "seconds_of": seconds.as_dict()}
 
     def _measure(
         self,
         one: Round,
         calls: TimedCalls,
-        links: _Links,
+        links: Links,
         values: FreshInputs,
         secret: str,
+        seconds: SecondsOf,
     ) -> SessionResult:
-        trusted, *others = self._field.processes
-        solution = Contender(
-            "", links.of_session(self._session, self._passes, self._arena(0)), 1
-        )
-        rivals = []
-        reference = self._field.reference
-        if reference is not None:
-            with suppress(Refused):
-                session = reference.session()
-                link = links.of_session(session, False, self._arena(1))
-                rivals.append(Contender(REFERENCE, link, 1))
-        empty = links.of_rivals(trusted)
-        for process in (trusted, *others):
-            link = empty if process is trusted else links.of_rivals(process)
-            rivals += [
-                Contender(n, link, number + 1) for number, n in enumerate(process.names)
-            ]
+        with seconds.part("opening"):
+            trusted, *others = self._field.processes
+            solution = Contender(
+                "", links.of_session(self._session, self._passes, self._arena(0)), 1
+            )
+            rivals = []
+            reference = self._field.reference
+            if reference is not None:
+                with suppress(Refused):
+                    session = reference.session()
+                    link = links.of_session(session, False, self._arena(1))
+                    rivals.append(Contender(REFERENCE, link, 1))
+            empty = links.of_rivals(trusted)
+            for process in (trusted, *others):
+                link = empty if process is trusted else links.of_rivals(process)
+                rivals += [
+                    Contender(n, link, number + 1)
+                    for number, n in enumerate(process.names)
+                ]
         timing = TimingSession(
             calls,
             values,
@@ -304,58 +310,6 @@ class _Table:
         if of not in self._arenas:
             self._arenas[of] = create("cuda", self._field.room)
         return self._arenas[of]
-
-
-@dataclass
-class _Links:
-    """The links to the processes that call on one workload's memory."""
-
-    calls: TimedCalls
-    _ends: list[Any] = field(default_factory=list)
-
-    def of_session(
-        self, session: Session, passes_outputs: bool, arena: SharedMemory | None
-    ) -> CalleeLink:
-        """Return a link to a process in a sandbox. Raises Refused."""
-        page = Page.file()
-        files = [page, self.calls.memory.file]
-        frame: dict[str, Any] = {
-            "bytes": self.calls.memory.size,
-            "clock": places(self.calls.layout, passes_outputs=passes_outputs),
-        }
-        if arena is not None:
-            files.append(arena.file)
-            frame["arena"] = arena.size
-        nonce = session.lend(frame, files)
-        keeper = session.keeper
-        link = CalleeLink(
-            Page(page),
-            keeper.go,
-            keeper.stop,
-            lambda: _lives(session.pid),
-            session.call_seconds,
-            arena,
-        )
-        os.close(page)
-
-        def end() -> None:
-            with suppress(Refused):
-                link.end()
-                session.lent(nonce)
-
-        self._ends.append(end)
-        return link
-
-    def of_rivals(self, process: Rivals) -> CalleeLink:
-        """Return a link to a process of rivals."""
-        link = process.link(self.calls)
-        self._ends.append(lambda: process.end(link))
-        return link
-
-    def end(self) -> None:
-        """End all links."""
-        while self._ends:
-            self._ends.pop()()
 
 
 def _fractions(one: Round, latency: float, device: str) -> dict[str, Any]:
@@ -385,12 +339,3 @@ def _on(device: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _moved(value: Any, device: str) -> Any:
     return value.to(device) if isinstance(value, torch.Tensor) else value
-
-
-def _lives(pid: int) -> bool:
-    """Return whether a process is there, and no zombie that nobody has waited for."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False

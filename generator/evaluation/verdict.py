@@ -60,7 +60,8 @@ class SolutionVerdict:
 
     `notes` say what the verdict does not rest on: no oracle, cases that were left out.
     `conditions` are the verdicts on those that were asked, by name, as JSON values;
-    `memory` is what a call takes, empty where that was not asked.
+    `memory` is what a call takes, empty where that was not asked. `seconds_of` says where
+    the seconds went, those of a timed workload its own `timing`.
     """
 
     solution: str
@@ -76,6 +77,7 @@ class SolutionVerdict:
     seconds: float = 0.0
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    seconds_of: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_fine(self) -> bool:

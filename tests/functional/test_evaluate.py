@@ -167,7 +167,7 @@ def _without_order(verdict: SolutionVerdict) -> SolutionVerdict:
         replace(c, metrics={k: float(f"{v:.12g}") for k, v in c.metrics.items()})
         for c in verdict.cases
     ]
-    return replace(verdict, seconds=0.0, cases=cases)
+    return replace(verdict, seconds=0.0, seconds_of={}, cases=cases)
 
 
 def test_places_on_gpus_judge_the_same(root: Path) -> None:

@@ -24,8 +24,12 @@ class Untimed(Exception):
 
 @dataclass(frozen=True)
 class SessionResult:
-    """The result of a session: calls to be judged, and each contender's single figures."""
+    """The result of a session: calls to be judged, and each contender's single figures.
+
+    `seconds_of` says where its seconds went.
+    """
 
     timing: dict[str, Any]
     judged: Sequence[CandidateCall]
     figures: Mapping[str, Sequence[float]]
+    seconds_of: Mapping[str, float]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
+from generator.evaluation.clock.candidates import Candidates
 from generator.evaluation.clock.contender import (
     REFERENCE,
     Contender,
@@ -19,13 +20,12 @@ from generator.evaluation.clock.contender import (
     timing_of,
 )
 from generator.evaluation.clock.fresh_inputs import FreshInputs
-from generator.evaluation.clock.outputs import distance, number_at
+from generator.evaluation.clock.outputs import number_at
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.sampling import (
     LEAST,
     OF_RATIO,
     OF_UNRESOLVED,
-    Reservoir,
     error_of_ratio,
     is_settled,
 )
@@ -44,6 +44,7 @@ from generator.evaluation.clock.timed_calls import (
 )
 from generator.evaluation.draws import draws_of
 from generator.evaluation.returned import check_returned, parsed
+from generator.evaluation.seconds_of import SecondsOf
 from generator.evaluation.verdict import (
     REWARD_HACK,
     RUNTIME_ERROR,
@@ -61,8 +62,6 @@ _SECONDS = 1.4
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
 # kernels that are called in each turn: the fastest, and another beside it
 _NEAR = 2
-# of calls that no rival made as well, more are judged
-_JUDGED, _ODD, _UNSEEN = 3, 2, 3
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # what holding the device may take beyond its usual time: others who come between cost two
@@ -74,8 +73,8 @@ _DELAYED_MS = 1.0
 # calls in a row, from which on the device is waited for
 _LONG = 3
 # without its two changes of context, 0.28 ms, a call takes a third of an empty one's time, and
-# what the copy takes. The device did not turn to who launched nothing, and seldom to others
-_TURNED, _CHANGES_MS, _SELDOM = 0.75, 0.1, 0.02
+# what the copy takes
+_TURNED, _CHANGES_MS = 0.75, 0.1
 # of what is less a kernel may need more, such as a wrapper's workspace
 _ROOM_BYTES = 2 << 30
 _MOST_VOID = 0.3
@@ -106,10 +105,8 @@ class TimingSession:
         self._telemetry, self._gone = telemetry, gone
         self._zero = EmptyCalls()
         self._quiet: list[tuple[float, float]] = []
-        self._drawn: Reservoir[CandidateCall] = Reservoir(_JUDGED, self._draw)
-        self._unseen: Reservoir[CandidateCall] = Reservoir(_UNSEEN, self._draw)
-        self._odd: list[tuple[float, CandidateCall]] = []
-        self._aside: list[CandidateCall] = []
+        self._candidates = Candidates(self._draw)
+        self._seconds = SecondsOf()
 
     def run(self) -> SessionResult:
         """Return the figures.
@@ -131,7 +128,7 @@ class TimingSession:
         self._fit_hold()
         throttled, end = 0, time.monotonic() + _SECONDS
         samples: list[Sample] = []
-        after = self._telemetry.sample()
+        after = self._sampled()
         for contender in (self._solution, *self._rivals):
             contender.raw, contender.host, contender.plans = [], [], []
             contender.spent = 0.0
@@ -140,7 +137,7 @@ class TimingSession:
         while turns < _MOST and (len(figures) < LEAST or time.monotonic() < end):
             before = after
             self._turn()
-            after = self._telemetry.sample()
+            after = self._sampled()
             samples += [] if after is None else [after]
             if (before and before.is_throttled) or (after and after.is_throttled):
                 throttled += 1
@@ -159,7 +156,9 @@ class TimingSession:
         timing |= {"fresh": self._fresh.is_fresh, **about}
         everybody = (self._solution, *self._rivals)
         figures_of = {one.name: self._zero.figures(one) for one in everybody}
-        return SessionResult(timing, self._to_judge(), figures_of)
+        counts = len(self._solution.raw), self._solution.unturned
+        judged = self._candidates.to_judge(*counts)
+        return SessionResult(timing, judged, figures_of, self._seconds.as_dict())
 
     def _turn(self) -> None:
         """Call everybody once on fresh values, in an order by lot."""
@@ -177,17 +176,18 @@ class TimingSession:
                 continue
             self._marks[contender.name] = len(contender.raw)
             timed = self._called(contender)
-            if contender is self._solution:
-                call = self._kept(inputs, timed)
-            elif not timed.raised:
-                others.append(self._calls.outputs())
+            with self._seconds.part("outputs"):
+                if contender is self._solution:
+                    call = self._kept(inputs, timed)
+                elif not timed.raised:
+                    others.append(self._calls.outputs())
         if self._is_void:
             return
         if self._is_unturned:
-            self._aside = [*self._aside, call][:_JUDGED]
+            self._candidates.set_aside(call)
             return
-        self._drawn.add(call)
-        self._look(others, call)
+        with self._seconds.part("outputs"):
+            self._candidates.add(call, others)
 
     def _called(self, contender: Contender) -> CallTimes:
         """Make one call and keep its figure. Raises Refused."""
@@ -202,7 +202,9 @@ class TimingSession:
             if is_solution:
                 raise self._gone(silent) from None
             raise
-        contender.spent += time.monotonic() - begun
+        spent = time.monotonic() - begun
+        contender.spent += spent
+        self._seconds.add(f"calls of {contender.name or 'the solution'}", spent)
         is_busy, is_long, is_unturned = self._is_busy(timed), False, False
         if not contender.waits and self._calls.device == "cuda":
             # the device may have turned to the judge before the work was done
@@ -268,33 +270,15 @@ class TimingSession:
         filled = tuple(calls.input(number) for number in calls.filled)
         return CandidateCall(inputs, tuple(outputs), filled)
 
-    def _look(self, others: Sequence[Sequence[Any]], call: CandidateCall) -> None:
-        """Keep the calls that are farthest from what rivals returned for the same values.
-
-        The nearest rival counts, since one may be wrong or late. No verdict rests on
-        that: it chooses calls to be judged.
-        """
-        if not others:
-            self._unseen.add(call)
-            return
-        far = min(
-            max(map(distance, call.outputs, outputs), default=0.0) for outputs in others
-        )
-        self._odd.append((far, call))
-        self._odd.sort(key=lambda one: -one[0])
-        del self._odd[_ODD:]
-
-    def _to_judge(self) -> list[CandidateCall]:
-        """Return the calls to be judged; those without a turn unless they are seldom."""
-        every = [*self._drawn.kept, *self._unseen.kept, *(k for _, k in self._odd)]
-        if self._solution.unturned > max(1, _SELDOM * len(self._solution.raw)):
-            every += self._aside
-        return list({id(call): call for call in every}.values())
-
     def _stage(self) -> Mapping[str, Any]:
-        inputs = self._fresh.next()
-        self._calls.stage(inputs)
+        with self._seconds.part("values"):
+            inputs = self._fresh.next()
+            self._calls.stage(inputs)
         return inputs
+
+    def _sampled(self) -> Sample | None:
+        with self._seconds.part("telemetry"):
+            return self._telemetry.sample()
 
     def _measure_empties(self) -> None:
         for _ in range(_EMPTIES):
@@ -319,7 +303,8 @@ class TimingSession:
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> None:
         which = kind | (WAITS if waits else 0)
-        timed = self._calls.call(self._empty, which, self._seeds.randrange(_SEEDS))
+        with self._seconds.part("empty calls"):
+            timed = self._calls.call(self._empty, which, self._seeds.randrange(_SEEDS))
         if kind == TWICE:
             self._zero.add_twice(timed.raw)
         else:
