@@ -1,4 +1,4 @@
-"""Where the seconds of a verdict go, by part."""
+"""The seconds of a verdict, by what they went into."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class SecondsOf:
-    """Seconds by part: parts that come again are added up, none lies within another."""
+    """The seconds of each part: those of one that comes again are added up."""
 
     def __init__(self) -> None:
         self._parts: dict[str, float] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
-from generator.evaluation.clock.candidates import Candidates
+from generator.evaluation.clock.calls_to_judge import CallsToJudge
 from generator.evaluation.clock.contender import (
     REFERENCE,
     Contender,
@@ -105,7 +105,7 @@ class TimingSession:
         self._telemetry, self._gone = telemetry, gone
         self._zero = EmptyCalls()
         self._quiet: list[tuple[float, float]] = []
-        self._candidates = Candidates(self._draw)
+        self._candidates = CallsToJudge(self._draw)
         self._seconds = SecondsOf()
 
     def run(self) -> SessionResult:

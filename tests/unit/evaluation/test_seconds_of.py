@@ -1,4 +1,4 @@
-"""Where a verdict's seconds go."""
+"""The seconds of a verdict by part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ def test_parts_add_up_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     for spent, name in ((1.0, "draws"), (0.25, "build"), (2.0, "draws")):
         now[0] += spent
         seconds.lap(name)
-    with pytest.raises(ValueError, match="late"), seconds.part("judged"):
-        now[0] += 0.5
-        raise ValueError("late")
+
+    def judge() -> None:
+        with seconds.part("judged"):
+            now[0] += 0.5
+            raise ValueError("late")
+
+    with pytest.raises(ValueError, match="late"):
+        judge()
     assert seconds.as_dict() == {"draws": 3.0, "build": 0.25, "judged": 0.5}

@@ -1,4 +1,4 @@
-"""Which of a session's calls are judged: some by lot, and those that look odd."""
+"""The calls of a session that are judged: some by lot, and those that look odd."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DRAWN, _ODD, _UNSEEN = 3, 2, 3
 _SELDOM = 0.02
 
 
-class Candidates:
-    """Keep the calls of a solution that will be judged; `draw` is secret."""
+class CallsToJudge:
+    """The calls of a solution that will be judged; `draw` is secret."""
 
     def __init__(self, draw: random.Random) -> None:
         self._drawn: Reservoir[CandidateCall] = Reservoir(_DRAWN, draw)
