@@ -1,13 +1,15 @@
 """Turn planted defects into solutions and list those that the judge lets pass.
 
-`python tools/evaluate_mutants.py [--jobs N] [--generic N] [--op-type NAME]...
-[DEFINITION]...` takes the first definition of each reference text unless some are
-named, and up to N generic defects of each. The judge asks what it asks of any solution;
-the defects are called in forks of this process, since they are functions and no files.
-One that passes and is what a production kernel does, as its family or
-`tools/rounded_by_kernels.py` says, counts as such. Exit status 1 where another domain
-defect passes, or more than 1 % of the generic ones that are not equivalent, or where
-the judge itself failed.
+`python tools/evaluate_mutants.py [--jobs N] [--lanes N] [--generic N] [--seconds S]
+[--output FILE] [--op-type NAME]... [DEFINITION]...` takes the first definition of each
+reference text unless some are named, N of them at once, and up to N generic defects of each.
+The judge asks what it asks of any solution; the defects are called in forks of this process,
+since they are functions and no files. One that passes and is what a production kernel does,
+as its family or `tools/rounded_by_kernels.py` says, counts as such; one without an answer
+within two minutes is refused, and named. FILE gets a JSON line for each definition; what is
+there already is not asked again. Exit status 1 where another domain defect passes, or more
+than 1 % of the generic ones that are not equivalent, where the judge itself failed, or where
+the time was over before all were asked.
 
 `--kernels [--device cuda] [--jobs N] [--most N] [--seconds S] [--output FILE] [EXAMPLE]...`
 mutates the sources of the examples instead: Triton, CUDA, C++ and PyTorch
@@ -17,11 +19,12 @@ mutates the sources of the examples instead: Triton, CUDA, C++ and PyTorch
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +45,7 @@ from generator.evaluation.verdict import (
 )
 from generator.execution.child import Link
 from generator.execution.forks import Forks
-from generator.execution.outcome import DONE, RAISED
+from generator.execution.outcome import DONE, RAISED, TIMED_OUT
 from generator.mutation.audit_job import DOMAIN, AuditJob, prepare
 from generator.ops.domain_mutants import domain_mutants
 from generator.problems import Failure
@@ -187,15 +190,17 @@ def measured(
         result = job.planned[places[number]].result
         kind = "domain" if result.kind == DOMAIN else "generic"
         # one that hangs or dies is refused; what the judge raises is its own defect
-        fate = {DONE: outcome.value, RAISED: "not judged"}.get(
-            outcome.status, "refused"
-        )
+        fate = {
+            DONE: outcome.value,
+            RAISED: "not judged",
+            TIMED_OUT: "without an answer",
+        }.get(outcome.status, "refused")
         why = outcome.why
         known = as_kernel.get(result.name) or rounding_of(op_type, result.name)
         if fate == "passed" and known:
             fate, why = "as a kernel", f"({known})"
         counts[f"{kind} {fate}"] += 1
-        if fate in ("passed", "as a kernel", "not judged"):
+        if fate not in ("refused", "equivalent"):
             lines.append(f"{kind} {fate}: {result.name} {why}".rstrip())
     return counts, lines
 
@@ -206,6 +211,7 @@ def main() -> int:
     parser.add_argument("definitions", nargs="*", metavar="DEFINITION")
     parser.add_argument("--op-type", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--generic", type=int, default=150)
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -233,19 +239,56 @@ def main() -> int:
     if not given.definitions:
         found = tuple({d.reference: d for d in found[::-1]}.values())[::-1]
     total = Counter[str]()
-    for definition in found:
-        begun = time.monotonic()
-        counts, lines = measured(definition, given.jobs, given.generic)
-        total += counts
-        seconds = f"{time.monotonic() - begun:.0f} s"
-        print(definition.name, seconds, dict(sorted(counts.items())), flush=True)
-        for line in lines:
-            print(f"  {line}", flush=True)
-    print("total", dict(sorted(total.items())))
+    done = 0
+    for line in _asked(found, given):
+        total += Counter(line["counts"])
+        done += 1
+        counts = dict(sorted(line["counts"].items()))
+        print(line["definition"], f"{line['seconds']:.0f} s", counts, flush=True)
+        for one in line["lines"]:
+            print(f"  {one}", flush=True)
+    print(f"{done} of {len(found)}", "total", dict(sorted(total.items())))
     generic = total["generic refused"] + total["generic passed"]
     share = total["generic passed"] / max(generic, 1)
     broken = total["domain not judged"] + total["generic not judged"]
-    return int(total["domain passed"] > 0 or share > 0.01 or broken > 0)
+    is_bad = total["domain passed"] > 0 or share > 0.01 or broken > 0
+    return int(is_bad or done < len(found))
+
+
+def _asked(
+    found: Sequence[LoadedDefinition], given: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yield a line for each definition: those of the file, then others as they come."""
+    names = {d.name for d in found}
+    known = {}
+    if given.output is not None and given.output.exists():
+        lines = map(json.loads, given.output.read_text("utf-8").splitlines())
+        known = {line["definition"]: line for line in lines}
+    yield from (line for name, line in known.items() if name in names)
+    left = [d for d in found if d.name not in known]
+    until = time.monotonic() + given.seconds
+
+    def work(number: int, link: Link) -> dict[str, Any]:
+        begun = time.monotonic()
+        about = {"definition": left[number].name}
+        counts, lines = measured(left[number], given.jobs, given.generic)
+        seconds = time.monotonic() - begun
+        return {**about, "seconds": seconds, "counts": counts, "lines": lines}
+
+    # each defect has its own limit: a definition has as long as all of its defects
+    forks = Forks(given.lanes, 86_400.0, per_fork=1)
+    for number, outcome in forks.run(work, range(len(left))):
+        line = outcome.value
+        if outcome.status != DONE:
+            counts = {"domain not judged": 1}
+            about = {"definition": left[number].name, "seconds": outcome.seconds}
+            line = {**about, "counts": counts, "lines": [outcome.why]}
+        elif given.output is not None:
+            with given.output.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(line)}\n")
+        yield line
+        if time.monotonic() > until:
+            return
 
 
 if __name__ == "__main__":
