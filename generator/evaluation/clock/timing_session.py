@@ -27,7 +27,6 @@ from generator.evaluation.clock.sampling import (
     OF_RATIO,
     OF_UNRESOLVED,
     error_of_ratio,
-    is_settled,
 )
 from generator.evaluation.clock.session_result import (
     CandidateCall,
@@ -374,9 +373,8 @@ class TimingSession:
         # one whose figures were dropped a moment ago gets others
         nearest = [fastest(kernels, self._zero) or kernels[0]] if kernels else []
         figures = list(map(self._zero.figures, [self._solution, *nearest]))
-        if resolved(self._solution, self._zero):
-            return is_settled(*figures, within=OF_RATIO)
-        return error_of_ratio(*figures) <= OF_UNRESOLVED
+        is_resolved = resolved(self._solution, self._zero)
+        return error_of_ratio(*figures) <= (OF_RATIO if is_resolved else OF_UNRESOLVED)
 
     def _forget_turn(self) -> None:
         """Discard the figures of the turn under way."""

@@ -26,9 +26,10 @@ class FakeDevice:
         lacks: str = "",
         lasts: Callable[[int], float] = lambda number: 1.0,
         has_room: bool = True,
+        small: float = 1.1,
     ) -> None:
         self.driver, self.lacks, self.lasts = driver, lacks, lasts
-        self.has_room = has_room
+        self.has_room, self.small = has_room, small
         self.runs = 0
 
     def about(self) -> dict[str, str]:
@@ -37,8 +38,13 @@ class FakeDevice:
     def copy(self) -> Run | None:
         return (lambda: COPY_SECONDS) if self.has_room else None
 
-    def product(self, dtype: str) -> Run | None:
-        return None if dtype == self.lacks else lambda: PRODUCT_SECONDS
+    def product(self, dtype: str, side: int) -> Run | None:
+        seconds = PRODUCT_SECONDS * (side / 8192) ** 3 * self.of_small(side)
+        return None if dtype == self.lacks else lambda: seconds
+
+    def of_small(self, side: int) -> float:
+        """Return how much longer a product of this side takes than its operations."""
+        return 1.0 if side == 8192 else self.small
 
     def seconds(self, run: Run) -> float:
         self.runs += 1
@@ -61,7 +67,7 @@ def test_peaks_are_of_the_fastest_run(tmp_path: Path) -> None:
     assert peak.flops["bfloat16"] == pytest.approx(2 * 8192**3 / PRODUCT_SECONDS)
     half = bound(Work(1 << 30, 0, {}), peak, 0)
     assert half.milliseconds == pytest.approx(1e3 * COPY_SECONDS / 2)
-    for part in ("Card", "driver 580.1", "torch 2"):
+    for part in ("Card", "driver 580.1", "torch 2", "after a pause"):
         assert part in half.source
 
 
@@ -71,7 +77,27 @@ def test_peaks_are_measured_once(tmp_path: Path) -> None:
     assert kept_peak(again, tmp_path, NAME) == first
     assert again.runs == 0
     kept = json.loads((tmp_path / NAME).read_text())
-    assert set(kept) == {"device", "driver", "torch", "date", "bandwidth", "flops"}
+    about = {"device", "driver", "torch", "how", "date"}
+    assert set(kept) == {*about, "bandwidth", "flops"}
+
+
+def test_peak_is_that_of_the_better_size(tmp_path: Path) -> None:
+    # as where the larger product runs into the power limit
+    peak = kept_peak(FakeDevice(small=0.9), tmp_path, NAME)
+    assert peak is not None
+    assert peak.flops["float16"] == pytest.approx(2 * 8192**3 / PRODUCT_SECONDS / 0.9)
+
+
+def test_peaks_that_were_measured_otherwise_are_measured_again(tmp_path: Path) -> None:
+    first = kept_peak(FakeDevice(lasts=lambda number: 2.0), tmp_path, NAME)
+    kept = json.loads((tmp_path / NAME).read_text())
+    # as a file of before: without a pause
+    del kept["how"]
+    (tmp_path / NAME).write_text(json.dumps(kept))
+    peak = kept_peak(FakeDevice(), tmp_path, NAME)
+    assert first is not None
+    assert peak is not None
+    assert peak.bandwidth == pytest.approx(2 * first.bandwidth)
 
 
 def test_other_driver_is_measured_anew(tmp_path: Path) -> None:

@@ -52,26 +52,24 @@ def test_settled_when_the_interval_is_narrow() -> None:
     assert not is_settled([0.0] * LEAST)
 
 
-def test_a_ratio_of_equal_works_is_within_two_percent() -> None:
-    draw, worst = random.Random(4), 0.0
-    for noise in (0.01, 0.02, 0.03):
-        for _ in range(100):
-            one: list[float] = []
-            other: list[float] = []
-            while not is_settled(one, other, within=OF_RATIO):
-                one.append(draw.gauss(1.0, noise))
-                other.append(draw.gauss(1.0, noise))
-            ratio = statistics.median(one) / statistics.median(other)
-            worst = max(worst, abs(ratio - 1.0))
-    # 0.022 where each is settled for itself
-    assert worst < 0.018
-
-
-def test_two_settled_medians_may_have_a_ratio_that_is_not() -> None:
-    figures = [1.0 + 0.0018 * n for n in range(LEAST)]
-    assert is_settled(figures)
-    assert not is_settled(figures, figures)
-    assert not is_settled(figures, [1.0] * (LEAST - 1))
+@pytest.mark.parametrize("noise", [0.25e-3, 0.56e-3, 0.8e-3])
+def test_a_ratio_of_equal_works_is_within_two_percent(noise: float) -> None:
+    # of 0.023 ms, as cuBLAS takes at few rows; now and then a call is late
+    draw, ratios, turns = random.Random(4), [], []
+    for _ in range(100):
+        one: list[float] = []
+        other: list[float] = []
+        while error_of_ratio(one, other) > OF_RATIO:
+            for figures in (one, other):
+                late = 0.1 * draw.random() * (draw.random() < 0.02)
+                figures.append(draw.gauss(0.023, noise) + late)
+        ratios.append(middle(one) / middle(other))
+        turns.append(len(one))
+    assert max(abs(ratio - 1.0) for ratio in ratios) < 0.016
+    assert statistics.stdev(ratios) < 1.15 * OF_RATIO
+    # medians that are known as well take half as many again
+    wanted = 2.2 * (noise / 0.023 / OF_RATIO) ** 2
+    assert statistics.fmean(turns) == pytest.approx(max(wanted, LEAST), rel=0.2)
 
 
 def test_spread_is_between_the_quartiles() -> None:
