@@ -19,7 +19,7 @@ from generator.mutation.mutants_result import MutantResult
 from generator.mutation.unread import unread_inputs
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.factor_mutants import factor_mutants, usual_factors
-from generator.ops.geometry import for_limits, reduced, tiny
+from generator.ops.geometry import fitting, for_limits, reduced, tiny
 from generator.ops.limit_mutants import Maxima, limit_mutants
 from generator.ops.mutants import DomainMutant
 from generator.results.audits import (
@@ -229,7 +229,12 @@ def _proven_bench(
     subject = subject_of(definition, axes, tolerance, dataset)
     # recordings have the declared axes
     replayed = None if axes else recordings
-    runner = MutantRunner.of(subject, replayed, dataset, limits=limits, sharing=sharing)
+    # what crosses limits are the values as they are
+    whole = {**definition.const_axes, **axes}
+    fit = fitting(definition.op_type, whole) if axes and not limits else None
+    runner = MutantRunner.of(
+        subject, replayed, dataset, limits=limits, sharing=sharing, fit=fit
+    )
     runner.prove(run)
     return runner
 

@@ -19,6 +19,7 @@ from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
 from generator.running.free_memory import available_bytes, needed_bytes
 from generator.running.recorded_cases import recorded_cases
+from generator.running.workload_case import Fit
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
 from kernel_judge.checked import first_finding
@@ -92,17 +93,19 @@ class MutantRunner:
         *,
         limits: bool = False,
         sharing: int = 1,
+        fit: Fit | None = None,
     ) -> MutantRunner:
         """Make the inputs of all cases of the default sizes that fit the memory.
 
         So are those of the dataset's workloads that a CPU is asked for by default, of
         the cases with factors far from the usual, and with `limits` of all that cross
-        limits. `sharing` is the number of processes that share the memory.
+        limits. `sharing` is the number of processes that share the memory; `fit` changes
+        what workloads state, for shorter axes.
         """
         runner = cls(subject, recordings, is_brief=limits)
         definition, cases = subject.definition, subject.cases()
         cases += [c for c in subject.cases((LIMITS,)) if limits or c.moved]
-        for workload in Workloads(dataset, "fit").of(subject):
+        for workload in Workloads(dataset, "fit", fit).of(subject):
             if why_not_asked(definition, workload, _CPU) is None:
                 cases = [*cases, workload]
         known: Iterable[Case] = ()

@@ -8,8 +8,14 @@ from, and constants of the interface, stay as they are. An op_type says in its m
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
 from generator.ops.axes import Axes
 from generator.ops.registry import optional_op_module
+
+Fit = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def reduced(op_type: str, axes: Axes) -> dict[str, int]:
@@ -28,6 +34,15 @@ def for_limits(op_type: str, axes: Axes) -> dict[str, int]:
     Not one that bounds an input's values: within the shorter one they cross no limit.
     """
     return _shorter(op_type, axes, "for_limits", "reduced")
+
+
+def fitting(op_type: str, axes: Axes) -> Fit | None:
+    """Return what makes a workload's values such as shorter axes take, None without any.
+
+    A file may state numbers of tokens, of which a shorter vocabulary has fewer.
+    """
+    fit = getattr(optional_op_module(op_type, "audit"), "fit", None)
+    return None if fit is None else partial(fit, axes)
 
 
 def unrounded(op_type: str, axes: Axes) -> dict[str, int]:

@@ -23,6 +23,7 @@ from kernel_judge.inputs.trial import same_bits
 
 Inputs = dict[str, Any]
 MakeInputs = Callable[[Definition, Case, Stream], Inputs]
+Fit = Callable[[Mapping[str, Any]], Inputs]
 _MOST_DRAWS = 64
 # of an input that indices point into: it is made twice
 _MOST_ELEMENTS = 64 << 20
@@ -33,7 +34,8 @@ class WorkloadCase(Case):
     """A workload: `inputs` are the entries of the file, `dataset` has its tensors.
 
     `of_op` makes what is random, by the parameters of one of the op's own `cases`.
-    `identity` tells it from other workloads in evidence.
+    `identity` tells it from other workloads in evidence. `fit` changes what the file
+    states, where axes are shorter than the file's.
     """
 
     inputs: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
@@ -41,6 +43,7 @@ class WorkloadCase(Case):
     of_op: MakeInputs = field(default=generic.make_inputs, kw_only=True)
     cases: Sequence[Case] = field(default=(), kw_only=True)
     identity: str = field(default="", kw_only=True)
+    fit: Fit | None = field(default=None, kw_only=True)
 
     def stated(self, name: str) -> Any:
         """Return the value of an input that is a scalar in the file, None of another."""
@@ -57,6 +60,8 @@ class WorkloadCase(Case):
         Raises OSError, KeyError, ValueError and what else its files cause.
         """
         stated = self.stated_inputs(definition)
+        if self.fit is not None:
+            stated = self.fit(stated)
         specs = definition.interface.input_specs
         drawn = self._random(definition, [n for n in specs if n not in stated], stream)
         return {name: stated[name] if name in stated else drawn[name] for name in specs}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from generator.dataset.json_file import read_json_lines
-from generator.running.workload_case import WorkloadCase, workload_case
+from generator.running.workload_case import Fit, WorkloadCase, workload_case
 from kernel_judge.definition import WORKLOAD, Case, Definition
 from kernel_judge.inputs.memory import tensor_bytes
 from kernel_judge.inputs.trial import MakeInputs
@@ -48,10 +48,14 @@ def workload_cases(
 
 @dataclass(frozen=True)
 class Workloads:
-    """Choose workloads of a dataset's folder: `none`, those that `fit`, or `all`."""
+    """Choose workloads of a dataset's folder: `none`, those that `fit`, or `all`.
+
+    `fit` changes what their files state, for axes that are shorter than theirs.
+    """
 
     dataset: Path | None
     chosen: str
+    fit: Fit | None = None
 
     def of(self, subject: Subject) -> list[Case]:
         """Return the workloads of a definition. Raises ValueError with a line."""
@@ -64,7 +68,7 @@ class Workloads:
         )
         if wrong:
             raise ValueError(wrong)
-        return [*cases]
+        return [replace(case, fit=self.fit) for case in cases]
 
 
 NO_WORKLOADS = Workloads(None, "none")

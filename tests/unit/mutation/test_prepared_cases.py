@@ -15,8 +15,9 @@ from generator.mutation.audit_job import prepare
 from generator.mutation.mutant_runner import MutantRunner
 from generator.rules.load import load_definitions
 from generator.running import free_memory
+from kernel_judge.definition import WORKLOAD
 from kernel_judge.inputs.memory import tensor_bytes
-from tests.builders import replaced, resized_json, write_dataset
+from tests.builders import ROOT, loaded, replaced, resized_json, write_dataset
 from tests.unit.mutation.one_workload import FIRST, NAME, dataset_of_one_workload
 
 
@@ -125,6 +126,28 @@ def test_a_workload_that_shorter_axes_have_no_values_for_is_left_out(
     assert not job.runner.left_out
     assert job.runner.not_asked == {"workload one": "raised IndexError: 66 of 64"}
     assert job.runner.objection is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "moe_bf16_topk8_e16_h2048_i768",
+        "grouped_gemm_fp8_masked_e8_n3072_k1536",
+        "chain_speculative_sampling_v129280",
+    ],
+)
+def test_workloads_that_state_numbers_of_experts_or_tokens_are_met(name: str):
+    """On shorter axes too, where the vocabulary has fewer tokens than are drafted."""
+    job = prepare(loaded(name), None, None, ROOT)
+    assert job.axes
+    met = [
+        stand
+        for stand in job.runner.prepared_cases
+        if stand.case.size == WORKLOAD and stand.is_compared
+    ]
+    assert len(met) >= 7
+    assert not job.runner.not_asked
+    assert not job.runner.left_out
 
 
 def test_a_reference_that_agrees_with_nothing_has_no_audit(tmp_path):

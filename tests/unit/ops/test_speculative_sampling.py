@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from generator.ops.op_types.speculative_sampling.op import POLICIES
+from generator.ops.op_types.speculative_sampling.op import (
+    POLICIES,
+    cases,
+    make_inputs,
+)
 from kernel_judge.comparison.compare import ERROR, FAILED, PASSED
 from kernel_judge.comparison.policy import Question
 from kernel_judge.definition import Case
-from tests.builders import known
+from kernel_judge.inputs.seeded_inputs import Stream
+from tests.builders import known, sized
 
 DEFINITION = known("chain_speculative_sampling_v129280")
 VOCABULARY = DEFINITION.axes["vocab_size"]
@@ -70,3 +77,24 @@ def test_sources_that_define_no_row_together_prove_nothing(inputs):
         RIGHT[:1], RIGHT[:1], Question(*about)
     )
     assert result.verdict == ERROR
+
+
+@pytest.mark.parametrize(("rows", "drafts"), [(24, 2), (3, 1), (100, 4)])
+def test_a_case_of_other_axes_than_its_chains_has_probabilities_in_each_row(
+    rows, drafts
+):
+    """As a workload has: its rows and drafts are not those of the case that it stands in."""
+    definition = sized("chain_speculative_sampling_v129280", vocab_size=600)
+    case = next(c for c in cases(definition) if c.name == "one-draft")
+    assert case.axes["batch_size"] == 24
+    axes = {
+        "batch_size": rows,
+        "num_speculative": drafts,
+        "num_speculative_plus_1": drafts + 1,
+    }
+    made = make_inputs(definition, replace(case, axes=axes), Stream("drafts"))
+    for name in ("draft_probs", "target_probs"):
+        sums = made[name].double().sum(dim=2)
+        assert torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
+    # every token may be one that the workload drafts
+    assert (made["draft_probs"] > 0).all()

@@ -10,17 +10,13 @@ from kernel_judge.inputs.seeded_inputs import Stream
 
 
 def reduced(axes: Axes) -> Axes:
-    """Return fewer experts, not fewer than a token has and three more."""
-    return _small(axes)
-
-
-def for_limits(axes: Axes) -> Axes:
-    """Return short rows of all experts: topk_ids are their numbers."""
+    """Return short rows of all experts: topk_ids of workloads are their numbers."""
     counts = {"num_experts", "num_all_experts"}
-    return {k: v for k, v in _small(axes).items() if k not in counts}
+    return {k: v for k, v in tiny(axes).items() if k not in counts}
 
 
-def _small(axes: Axes) -> dict[str, int]:
+def tiny(axes: Axes) -> Axes:
+    """Return short rows of few experts: not fewer than a token has and three more."""
     # two blocks of float8 each way, or three and two of mxfp4
     hidden, intermediate, block = (96, 64, 32)
     if "num_gemm1_out_blocks" in axes:
@@ -39,7 +35,7 @@ def _small(axes: Axes) -> dict[str, int]:
     }
 
 
-unrounded = reduced
+unrounded = tiny
 
 
 def varied(definition: Definition, case: Case, draw: Stream, other: bool) -> Variation:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from generator.ops.axes import Axes
 from generator.ops.op_types.speculative_sampling.chains import chain_case
 from generator.ops.variation import Variation
@@ -14,6 +17,12 @@ _LAWS = ("steps", "half", "zeros", "even", "ends")
 def reduced(axes: Axes) -> Axes:
     """Return more tokens than any head has."""
     return {"vocab_size": 600}
+
+
+def fit(axes: Axes, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a workload's drafts as tokens of a shorter vocabulary."""
+    tokens = stated["draft_token_ids"] % axes["vocab_size"]
+    return {**stated, "draft_token_ids": tokens}
 
 
 def for_limits(axes: Axes) -> Axes:

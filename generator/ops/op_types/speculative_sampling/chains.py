@@ -38,10 +38,11 @@ def chain_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str
     draft = torch.empty(batch, drafts, vocab_size)
     target = torch.empty(batch, drafts + 1, vocab_size)
     tokens = torch.empty(batch, drafts, dtype=torch.int32)
-    # a workload has drafts of its own: here every token may be one
-    usual = ((("zipf", 0, "half"),) * drafts, "half", batch)
     rows = iter(stream.child("order").permutation(batch).tolist())
-    chains = case.params.get("chains", (usual,))
+    chains = case.params.get("chains", ())
+    if not chains or chain_case(case.name, case.size, 1, chains).axes != case.axes:
+        # a workload has rows and drafts of its own: here every token may be one
+        chains = (((("zipf", 0, "half"),) * drafts, "half", batch),)
     for number, (chain, last, count) in enumerate(chains):
         mine = [next(rows) for _ in range(count)]
         for place, (law, rank, wanted) in enumerate((*chain, ("", 0, last))):
