@@ -16,6 +16,10 @@ REFERENCE = "reference"
 _RESOLVED = 5.0
 # what equal work differs by on a GPU
 _LEAST_MS = 2e-3
+# calls that are long: in a row, and as a share
+_LONG, _MOST_LONG = 3, 0.3
+# an answer that comes so much earlier gains 2.5 % of what is waited for
+_EARLY_MS = 0.03
 
 
 @dataclass
@@ -32,7 +36,24 @@ class Contender:
     spent: float = 0.0
     void: int = 0
     long: int = 0
+    longs: int = 0
     unturned: int = 0
+
+    @property
+    def is_often_long(self) -> bool:
+        """Return whether so many calls were long that the device is to be waited for.
+
+        Long ones don't count until then: who could make more of them long would choose
+        which of its calls count.
+        """
+        calls = self.longs + len(self.raw)
+        return self.long >= _LONG or self.longs > max(_LONG, _MOST_LONG * calls)
+
+    def begin_anew(self, *, waits: bool) -> None:
+        """Forget the figures: those with and without waiting don't go together."""
+        self.waits, self.long, self.longs = waits, 0, 0
+        self.raw.clear()
+        self.host.clear()
 
 
 class EmptyCalls:
@@ -46,10 +67,13 @@ class EmptyCalls:
     def __init__(self) -> None:
         self._raw: dict[bool, list[float]] = {True: [], False: []}
         self._twice: list[float] = []
+        self._behind: list[float] = []
 
-    def add(self, waits: bool, raw: float) -> None:
-        """Keep the figure of a call with one tiny kernel."""
+    def add(self, waits: bool, raw: float, behind: float = 0.0) -> None:
+        """Keep the figure of a call with one tiny kernel, and how late its copy was."""
         self._raw[waits].append(raw)
+        if waits:
+            self._behind.append(behind)
 
     def add_twice(self, raw: float) -> None:
         """Keep the figure of a call with two, which does not wait for the device."""
@@ -64,6 +88,13 @@ class EmptyCalls:
     def of(self, waits: bool) -> float:
         """Return what a call takes beside its work."""
         return middle(self._raw[waits]) - self.kernel()
+
+    def waited(self, behind: float) -> bool:
+        """Return whether a callee waited for its work, as an empty call's does.
+
+        Who answers earlier saves the way of the answer, which is then not taken off.
+        """
+        return behind <= middle(self._behind) + _EARLY_MS
 
     def resolution(self, waits: bool) -> float:
         """Return what two calls of equal work may differ by, which is no time of anybody."""

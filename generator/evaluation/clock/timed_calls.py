@@ -93,6 +93,12 @@ class CallTimes:
         delayed: how long it took from letting the callee go on until the judge had the
             device. In less than a time slice no kernel of the callee can be there before
             the values and go on behind them.
+        turning: the same from when the callee was ready: a process may choose its own
+            time slice, but a kernel of it that is there costs a change of context.
+        writing: how long it took from the first value to the clock's start, in which a
+            turn of another context would work on the values before the clock starts.
+        behind: how long after the judge's copy of the outputs was launched it was done.
+            Longer than in an empty call where the callee had not done its work by then.
         said: JSON of the callee.
     """
 
@@ -100,6 +106,9 @@ class CallTimes:
     host: float
     held: float
     delayed: float
+    turning: float
+    writing: float
+    behind: float
     said: Any = field(repr=False)
 
     @property
@@ -138,8 +147,8 @@ class TimedCalls:
             self._evicts = torch.empty(
                 _FLUSHED * l2 // 8, dtype=torch.int64, device=device
             )
-            self._started, self._written, self._copied_out = (
-                _cuda.Event(enable_timing=True) for _ in range(3)
+            self._started, self._slept, self._written, self._copied_out = (
+                _cuda.Event(enable_timing=True) for _ in range(4)
             )
             self._fit_writing(self._writing_ms())
 
@@ -209,8 +218,8 @@ class TimedCalls:
         link.number += 1
         number = link.number
         self._wipe()
-        clock, delayed, said, answered, written = time.perf_counter, 0.0, None, 0.0, 0.0
-        begun = clock()
+        clock, said, answered, written = time.perf_counter, None, 0.0, 0.0
+        begun = started = asked = clock()
         link.go()
         page.open(number, seed + 1)
         page.wait_ready(number, until, link.is_there)
@@ -218,16 +227,18 @@ class TimedCalls:
         if self._cuda:
             torch.cuda.synchronize()
             reset_persisting_l2()
+            asked = clock()
             self._started.record()
             _cuda._sleep(round(self._hold_ms * _CYCLES_A_MS))
+            while not self._started.query():
+                pass
+            started = clock()
+            self._slept.record()
             self._write()
             self._evicts.fill_(number)
             self._written.record()
             page.reveal(number, which)
             revealed = clock()
-            while not self._started.query():
-                pass
-            delayed = clock() - begun
             while not self._written.query():
                 if not answered and page.is_answered(number):
                     answered, said = clock(), page.text()
@@ -246,17 +257,21 @@ class TimedCalls:
         queued = written if which & WAITS else max(written, answered)
         while self._cuda and clock() - queued < _TURNS_SECONDS:
             pass
+        launched = clock()
         _copy(copies)
         if self._cuda:
             self._copied_out.record()
             torch.cuda.synchronize()
             raw = float(self._written.elapsed_time(self._copied_out))
             held = float(self._started.elapsed_time(self._written))
+            writing = float(self._slept.elapsed_time(self._written))
         else:
-            raw, held = 1e3 * (clock() - revealed), 0.0
+            raw, held, writing = 1e3 * (clock() - revealed), 0.0, 0.0
         link.stop()
         host = 1e3 * (answered - revealed)
-        return CallTimes(raw, host, held, 1e3 * delayed, said)
+        delayed, turning = 1e3 * (started - begun), 1e3 * (started - asked)
+        behind = raw - 1e3 * (launched - written)
+        return CallTimes(raw, host, held, delayed, turning, writing, behind, said)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""

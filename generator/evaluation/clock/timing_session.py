@@ -69,8 +69,8 @@ _HELD_MS = 0.25
 # who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
 # shorter than this
 _DELAYED_MS = 1.0
-# calls in a row, from which on the device is waited for
-_LONG = 3
+# one change of context takes 0.14 ms, and who comes between costs two
+_TURNING_MS, _WRITING_MS = 0.1, 0.14
 # without its two changes of context, 0.28 ms, a call takes a third of an empty one's time, and
 # what the copy takes
 _TURNED, _CHANGES_MS = 0.75, 0.1
@@ -103,7 +103,7 @@ class TimingSession:
         self._seeds = draws_of(secret, "seeds of timed calls")
         self._telemetry, self._gone = telemetry, gone
         self._zero = EmptyCalls()
-        self._quiet: list[tuple[float, float]] = []
+        self._quiet: list[tuple[float, ...]] = []
         self._candidates = CallsToJudge(self._draw)
         self._seconds = SecondsOf()
 
@@ -216,14 +216,14 @@ class TimingSession:
         contender.void += is_busy
         contender.unturned += is_unturned
         contender.long = contender.long + 1 if is_long else 0
-        if contender.long >= _LONG and not contender.waits:
-            contender.waits = True
-            contender.raw.clear()
-            contender.host.clear()
+        contender.longs += is_long
+        if contender.is_often_long and not contender.waits:
+            contender.begin_anew(waits=True)
         if is_busy or is_long or is_unturned:
             self._check_void(contender)
             return timed
-        contender.raw.append((contender.waits, timed.raw))
+        waited = contender.waits and self._zero.waited(timed.behind)
+        contender.raw.append((waited, timed.raw))
         contender.host.append(timed.host)
         if contender.waits and len(contender.raw) % _WARM_UPS == 0:
             self._choose_waits(contender)
@@ -238,9 +238,10 @@ class TimingSession:
         They had nothing to work on: it is work of before, which delays whom it does not
         concern.
         """
-        waits, holds = zip(*self._quiet[-_RECENT:], strict=True)
-        is_late = bool(timed.delayed > statistics.median(waits) + _DELAYED_MS)
-        return is_late or bool(timed.held > statistics.median(holds) + _HELD_MS)
+        usual = map(statistics.median, zip(*self._quiet[-_RECENT:], strict=True))
+        limits = _DELAYED_MS, _HELD_MS, _TURNING_MS, _WRITING_MS
+        parts = zip(_before_the_clock(timed), usual, limits, strict=True)
+        return any(took > quiet + limit for took, quiet, limit in parts)
 
     def _check_void(self, contender: Contender) -> None:
         """Raise Untimed where the device is busy too often: whose work it is nobody sees."""
@@ -307,8 +308,8 @@ class TimingSession:
         if kind == TWICE:
             self._zero.add_twice(timed.raw)
         else:
-            self._zero.add(waits, timed.raw)
-        self._quiet.append((timed.delayed, timed.held))
+            self._zero.add(waits, timed.raw, timed.behind)
+        self._quiet.append(_before_the_clock(timed))
 
     def _warmed(self, rival: Contender) -> bool:
         """Return whether a rival can be called, after it was warmed up."""
@@ -343,9 +344,7 @@ class TimingSession:
         """
         figures = self._zero.figures(contender)[-_WARM_UPS:]
         if figures and statistics.median(figures) <= _SHORT_MS:
-            contender.waits = False
-            contender.raw.clear()
-            contender.host.clear()
+            contender.begin_anew(waits=False)
 
     def _called_now(self) -> list[Contender]:
         """Return the rivals of a turn: at first all, then those that are compared with.
@@ -381,3 +380,8 @@ class TimingSession:
         for one in (self._solution, *self._rivals):
             if one.name in self._marks:
                 del one.raw[self._marks[one.name] :]
+
+
+def _before_the_clock(timed: CallTimes) -> tuple[float, ...]:
+    """Return the times of a call in which another's work would show."""
+    return timed.delayed, timed.held, timed.turning, timed.writing

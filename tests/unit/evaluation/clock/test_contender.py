@@ -89,3 +89,25 @@ def test_who_launched_nothing_is_refused_and_who_was_cut_has_no_times(
     with pytest.raises(Refused, match="launched nothing") as refused:
         timing_of(solution, [], zero)
     assert refused.value.verdict == REWARD_HACK
+
+
+@pytest.mark.parametrize(
+    ("long", "longs", "figures", "waits"),
+    [
+        (3, 3, 30, True),
+        (1, 3, 5, False),
+        (1, 4, 20, False),
+        # two of three, never three in a row: the others would be a choice
+        (2, 20, 10, True),
+    ],
+)
+def test_who_is_often_long_is_waited_for(
+    long: int, longs: int, figures: int, waits: bool
+) -> None:
+    contender = one("", 0.352, long=long, longs=longs)
+    del contender.raw[figures:]
+    assert contender.is_often_long is waits
+    contender.begin_anew(waits=True)
+    assert contender.waits
+    assert not contender.raw
+    assert not contender.is_often_long

@@ -56,7 +56,8 @@ class Device:
             # those that wait for the device have done their work
             if self.skips(self.count) and not which & WAITS:
                 self.read, raw = WRONG, UNTURNED_MS
-        return CallTimes(raw + self.copy_ms, 0.1, 0.35, delayed, {})
+        raw += self.copy_ms
+        return CallTimes(raw, 0.1, 0.35, delayed, 0.02, 0.1, raw, {})
 
     def outputs(self) -> list[torch.Tensor]:
         return [self.read]
@@ -164,7 +165,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(timed_calls._cuda, "_sleep", lambda _: None)
     calls: Any = object.__new__(TimedCalls)
     calls._cuda, calls._hold_ms, calls._evicts = True, 0.35, torch.zeros(1)
-    calls._started = calls._written = calls._copied_out = Event()
+    calls._started = calls._slept = calls._written = calls._copied_out = Event()
     calls._wipe = calls._write = lambda: None
     calls._copies = lambda *_: []
     return calls
@@ -214,3 +215,63 @@ def test_work_of_others_refuses_nobody(busy: str) -> None:
     device.call = others  # type: ignore[method-assign]
     with pytest.raises(Untimed, match="GPU was busy"):
         result_of(device)
+
+
+class Waiting(Device):
+    """A device on which a call of 1.5 ms is waited for: an answer takes a while to come."""
+
+    work_ms, way_ms, after_ms = 1.5, 0.05, 0.15
+
+    def __init__(self, answers_early: bool) -> None:
+        super().__init__(lambda _: False)
+        self.answers_early = answers_early
+
+    def call(self, link: Any, which: int, seed: int) -> CallTimes:
+        times = super().call(link, which, seed)
+        waits = bool(which & WAITS)
+        is_early = link == "solution" and self.answers_early
+        works = which & (WAITS - 1) not in (EMPTY, TWICE)
+        raw = times.raw + self.work_ms * works + self.way_ms * (waits and not is_early)
+        # the copy of who answers early is launched when the values are there
+        behind = raw - 0.06 if is_early or not waits else self.after_ms
+        return replace(times, raw=raw, behind=behind)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_who_does_not_wait_is_not_taken_for_faster(early: bool) -> None:
+    timing = result_of(Waiting(early)).timing
+    assert timing["latency_ms"] == pytest.approx(1.5 + WORK_MS, abs=1e-3)
+    assert timing["speedup_over_production"] == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("part", "more_ms"),
+    # what another's turn costs at least; where clocks rose the hold is as short as ever
+    [("turning", 0.14), ("writing", 0.28), ("held", 0.28), ("delayed", 2.1)],
+)
+def test_a_turn_of_another_before_the_clock_starts_is_noticed(
+    part: str, more_ms: float
+) -> None:
+    device = Device(lambda _: False)
+    call = device.call
+
+    def with_a_turn(link: Any, which: int, seed: int) -> CallTimes:
+        times = call(link, which, seed)
+        if link != "solution" or device.count % 8:
+            return times
+        # what is done before the clock starts is not in the figure
+        changed: Any = {part: getattr(times, part) + more_ms, "raw": ZERO_MS + 1e-3}
+        return replace(times, **changed)
+
+    device.call = with_a_turn  # type: ignore[method-assign]
+    result = result_of(device)
+    assert result.timing["void"] > 0
+    assert min(result.figures[""]) == pytest.approx(WORK_MS, abs=1e-6)
+
+
+def test_turning_and_writing_are_the_judges(held: Any) -> None:
+    times = held.call(CalleeLink(LatePage(0.0)), 1, 5)  # type: ignore[arg-type]
+    assert 0.0 <= times.turning < times.delayed
+    assert times.writing == times.held == 0.3
+    # launched when the values were there, and copied 0.3 ms after that
+    assert times.behind < 0.3
