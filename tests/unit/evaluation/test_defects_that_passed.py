@@ -33,6 +33,22 @@ from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
             "hidden_states_scale rounded to float16",
             "limits: factors-down",
         ),
+        # 1/√64 is exact in float16; 1 + 2^-11 times that is halfway between two of its numbers
+        (
+            "gqa_ragged_prefill_noncausal_h16_kv16_d64",
+            "sm_scale rounded to float16",
+            "limits: scale-of-many-bits",
+        ),
+        (
+            "gqa_single_decode_h16_kv2_d256",
+            "sm_scale rounded to float16",
+            "limits: scale-of-many-bits",
+        ),
+        (
+            "gqa_causal_backward_h12_kv12_d64",
+            "sm_scale rounded to float16",
+            "factors-up",
+        ),
         # refused by a bound: what four tokens or more share is less than what one has
         ("moe_fp8_block_shared_topk9_e257_h7168_i128", "output 1 % too large", "batch"),
     ],

@@ -1,6 +1,18 @@
-"""Inputs that solutions are asked for from one call alone, never in part from two.
+"""What solutions are asked: queries against a far sm_scale; inputs of one call alone.
 
-The forward pass computed it from these: a solution may do so again.
+PyTorch's flash attention masks keys by -infinity, and agrees at any sm_scale; the kernels
+for which `asked_of_kernels` leaves such cases out are FlashInfer's.
 """
 
+from __future__ import annotations
+
+from generator.ops.op_types.attention_backward.op import cases as declared
+from kernel_judge.definition import Case, Definition
+
+# the forward pass computed it from these: a solution may do so again
 INPUTS_GO_TOGETHER = {"lse": ("output", "q", "k", "v", "sm_scale")}
+
+
+def cases(definition: Definition) -> list[Case]:
+    """Return the cases of an sm_scale far from the usual."""
+    return [case for case in declared(definition) if case.moved]
