@@ -1,4 +1,4 @@
-"""What solutions are asked: queries against a far sm_scale; inputs of one call alone.
+"""Queries against a far sm_scale, which solutions are asked; inputs of one call alone.
 
 PyTorch's flash attention masks keys by -infinity, and agrees at any sm_scale; the kernels
 for which `asked_of_kernels` leaves such cases out are FlashInfer's.
