@@ -6,7 +6,7 @@ Needs a GPU. A line for each solution and workload as soon as it is timed: its t
 of the light, and its speedup over the production kernel, in each repeat. Of the Triton kernel,
 which is no production kernel, the second speedup is divided by the first. `lies` are the
 solutions of tests/functional/test_clock_cuda.py, beside the honest one; `--named` chooses some of them by
-words of their names.
+words of their names. `long` are those of 1.3 ms, `cpu` is the one that needs no GPU.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from generator import api
 from generator.evaluation.evaluate import EvaluationRequest
 from generator.evaluation.verdict import SolutionVerdict
 from tests.functional.clock_lies import HONEST, RETURNS, TAKES
+from tests.functional.clock_lies_of_drivers import LONG, ON_CPU
 from tests.functional.test_clock_cuda import (
     EVERY,
+    FEW_ROWS,
     FLASHINFER,
+    LONG_SIZE,
     NORM,
     TRITON,
     solution,
@@ -66,6 +69,20 @@ def main() -> None:
             [solution("filled", HONEST), solution("returned", RETURNS, False)],
         ),
         "lies": (_LIES_SIZES, [solution("first", HONEST), *lies]),
+        "long": (
+            (LONG_SIZE,),
+            [
+                solution("first", HONEST),
+                *(solution(one.name, one.source) for one in LONG),
+            ],
+        ),
+        "cpu": (
+            (FEW_ROWS,),
+            [
+                solution("first", FLASHINFER, definition=NORM),
+                solution(ON_CPU.name, ON_CPU.source, definition=NORM),
+            ],
+        ),
     }
     own = tuple(map(int, asked.sizes.split(","))) if asked.sizes else None
     with closing(api.Evaluator()) as evaluator:

@@ -135,3 +135,86 @@ def takes_all():
         if driver.cuMemAlloc_v2(ctypes.byref(place), size):
             size.value //= 2
 """
+# every call of libcuda to its kernel side passes `calls`, from before there is a context
+CONTROLS = """
+import ctypes, mmap, os, struct
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+IOCTL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)
+REAL = IOCTL(ctypes.cast(LIBC.ioctl, ctypes.c_void_p).value)
+GROUPS, SEEN, WROTE, MODE = [], [], [], []
+
+def word(address):
+    return ctypes.c_uint.from_address(address)
+
+def calls(file, request, at):
+    kind, number = request >> 8 & 0xFF, request & 0xFF
+    if kind == 0x46 and number == 0x2A and at:
+        if MODE and word(at + 8).value == 0x20801210:
+            # how a context is taken off the device: 0 when it is idle, 1 a block later
+            how = ctypes.c_uint64.from_address(at + 16).value
+            word(how + 12).value = MODE[0]
+            WROTE.append(how)
+    status = REAL(file, request, at)
+    if kind == 0x46 and at:
+        SEEN.append((number, word(at + 8).value))
+        if number == 0x2B and word(at + 12).value == 0xA06C:
+            GROUPS.append((file, word(at).value, word(at + 8).value))
+    return status
+
+CALLED = IOCTL(calls)
+
+def patches(library):
+    with open("/proc/self/maps") as file:
+        lines = [line.split() for line in file]
+    base = next(int(w[0].split("-")[0], 16) for w in lines
+                if len(w) > 5 and os.path.basename(w[5]).startswith(library))
+    read = lambda form, at: struct.unpack(form, ctypes.string_at(at, struct.calcsize(form)))
+    (table,), (size, count) = read("<Q", base + 32), read("<HH", base + 54)
+    known = {}
+    for n in range(count):
+        kind, _, _, there = read("<IIQQ", base + table + n * size)
+        if kind == 2:
+            at = base + there
+            while True:
+                tag, value = read("<QQ", at)
+                if tag == 0:
+                    break
+                known.setdefault(tag, value)
+                at += 16
+    inside = lambda value: value if value >= base else base + value
+    symbols, names = inside(known[6]), inside(known[5])
+    patched = 0
+    for start, length in ((23, 2), (7, 8)):
+        for at in range(inside(known.get(start, 0)), inside(known.get(start, 0)) + known.get(length, 0), 24):
+            there, info, _ = read("<QQq", at)
+            if info & 0xFFFFFFFF not in (6, 7):
+                continue
+            (name,) = read("<I", symbols + (info >> 32) * 24)
+            if ctypes.string_at(names + name) == b"ioctl":
+                slot = base + there
+                page = slot & -4096
+                LIBC.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(4096), 3)
+                ctypes.c_uint64.from_address(slot).value = ctypes.cast(CALLED, ctypes.c_void_p).value
+                patched += 1
+    return patched
+
+def control(command, parameters):
+    place = ctypes.create_string_buffer(parameters, len(parameters))
+    said = []
+    for file, client, group in GROUPS:
+        asked = ctypes.create_string_buffer(
+            struct.pack("<IIIIQII", client, group, command, 0, ctypes.addressof(place), len(parameters), 0), 32)
+        REAL(file, 0xC020462A, ctypes.addressof(asked))
+        said.append(word(ctypes.addressof(asked) + 28).value)
+    return said
+
+CU = ctypes.CDLL("libcuda.so.1")
+if not patches("libcuda.so"):
+    raise RuntimeError("no call of the driver can be seen")
+
+def slice_of(microseconds):
+    said = control(0xA06C0103, struct.pack("<Q", microseconds))
+    if not said or any(said):
+        raise RuntimeError(f"time slice: {said} of {len(SEEN)} calls")
+"""

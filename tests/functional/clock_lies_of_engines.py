@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.functional.clock_lie_texts import GRAPH, STREAM, THREAD
 from tests.functional.clock_lies import MULTIPLY, Lie, dps
 
-_DRIVER = """
+DRIVER = """
 import ctypes
 CU = ctypes.CDLL("libcuda.so.1")
 
@@ -104,7 +104,7 @@ def rounds(B):
         KEPT[B.data_ptr()].replay()
 """
 # the page is there in timed calls alone
-_HOOKS = """
+HOOKS = """
 import gc
 HOOKED, WAITED = [], [True]
 
@@ -132,8 +132,8 @@ def sees():
         hooks("revealed", after=waited)
 """
 # its kernel is on the device before the judge holds it, and goes on when there are values
-_WAITS_THERE = (
-    _HOOKS
+WAITS_THERE = (
+    HOOKS
     + """
 import time
 KNOWN = []
@@ -176,19 +176,19 @@ _GRAPH = GRAPH.replace("A.shape", "(A.data_ptr(), B.data_ptr(), C.data_ptr())")
 OF_ENGINES = (
     Lie(
         "copies over PCIe go on when it is stopped",
-        dps(_AFTERWARDS, _DRIVER + _HOOKS + _SIDES + _OVER_PCIE),
+        dps(_AFTERWARDS, DRIVER + HOOKS + _SIDES + _OVER_PCIE),
         "what uses the memory or the bus beside a call is noticed",
     ),
     Lie(
         "copies within the GPU go on when it is stopped",
-        dps(_AFTERWARDS, _DRIVER + _HOOKS + _STRIDED + _SIDES + _WITHIN),
+        dps(_AFTERWARDS, DRIVER + HOOKS + _STRIDED + _SIDES + _WITHIN),
         "what uses the memory or the bus beside a call is noticed",
     ),
     Lie(
         "a copy engine brings an input into the L2 while contexts change",
         dps(
             "    rounds(B)\n" + MULTIPLY,
-            _DRIVER + _STRIDED + _BRINGS + STREAM + _ROUNDS,
+            DRIVER + _STRIDED + _BRINGS + STREAM + _ROUNDS,
         ),
         "what uses the memory beside a call is noticed",
     ),
@@ -198,7 +198,7 @@ OF_ENGINES = (
             "    done(CU.cuStreamWaitValue32_v2(of(SIDE), ctypes.c_uint64(B.data_ptr()),\n"
             "         ctypes.c_uint(0x5A5A5A5A), ctypes.c_uint(3)))\n"
             "    for _ in range(3):\n        brings(B, SIDE)\n" + MULTIPLY,
-            _DRIVER + _STRIDED + _BRINGS + STREAM,
+            DRIVER + _STRIDED + _BRINGS + STREAM,
         ),
         "what uses the memory beside a call is noticed",
     ),
@@ -207,7 +207,7 @@ OF_ENGINES = (
             f"a copy of {size} MiB to the host brings an input into the L2",
             dps(
                 f"    to_the_host(B, {size} << 20)\n" + MULTIPLY,
-                _DRIVER + STREAM + _TO_THE_HOST,
+                DRIVER + STREAM + _TO_THE_HOST,
             ),
             "the bus takes 7 MB while contexts change",
         )
@@ -219,7 +219,7 @@ OF_ENGINES = (
             "    KNOWN[:] = [B]\n"
             "    if not HOOKED:\n        hooks('ready', before=waits_there)\n"
             + MULTIPLY,
-            _WAITS_THERE,
+            WAITS_THERE,
         ),
         "who has the device before there are values is noticed",
     ),
@@ -233,7 +233,7 @@ OF_ENGINES = (
             "    stream = torch.cuda.current_stream()\n"
             "    done(CU.cuStreamWaitValue32_v2(of(stream), FLAG[1],\n"
             "         ctypes.c_uint(NUMBER[0]), ctypes.c_uint(0)))\n",
-            _DRIVER + _HOOKS + _ENDS_WAITING,
+            DRIVER + HOOKS + _ENDS_WAITING,
         ),
         "a change of context takes as long",
     ),
@@ -252,7 +252,7 @@ OF_ENGINES = (
             "    torch.matmul(A[:half], B.T, out=C[:half])\n"
             "    LEFT.append((A[half:], B, C[half:]))\n"
             "    done(CU.cuLaunchHostFunc(of(torch.cuda.current_stream()), GOES, None))\n",
-            _DRIVER + THREAD + _HOST,
+            DRIVER + THREAD + _HOST,
         ),
         "the copy of the outputs is queued at the answer",
     ),

@@ -12,6 +12,7 @@ import pytest
 from tests.builders import ROOT
 from tests.functional.audit_command import audit
 from tests.functional.clock_lies import HONEST, LIES, RETURNS, TAKES, Lie
+from tests.functional.clock_lies_of_drivers import LONG, OF_DRIVERS, ON_CPU
 from tests.functional.clock_lies_of_engines import OF_ENGINES
 from tests.functional.test_evaluate_cuda import why_not
 
@@ -33,7 +34,8 @@ _GAIN = 1.03
 _SECONDS = {GEMM: "15", NORM: "120"}
 # lies that are timed by one command
 _GROUP = 10
-EVERY = (*LIES, *OF_ENGINES)
+EVERY = (*LIES, *OF_ENGINES, *OF_DRIVERS)
+LONG_SIZE, FEW_ROWS = 28_672, 7
 
 
 def solution(
@@ -163,10 +165,19 @@ def test_lie_is_refused_or_gains_nothing(lie: Lie, verdicts: Verdicts) -> None:
         assert "not timed" in " ".join(found["notes"])
 
 
+def gains_nothing_over(
+    lie: Lie, verdicts: dict[str, Any], honest: tuple[str, ...]
+) -> None:
+    """Check that a lie is not faster than honest solutions, where it has times."""
+    found = verdicts[lie.name]
+    if any(case["timing"] for case in found["cases"]):
+        least = min(milliseconds(verdicts[name]) for name in honest)
+        assert _GAIN * milliseconds(found) >= least, lie.by
+
+
 def gains_nothing(lie: Lie, found: dict[str, Any], verdicts: dict[str, Any]) -> None:
     """Check that a lie that passed is no faster than the honest solution."""
-    honest = min(milliseconds(verdicts[name]) for name in ("first", "last"))
-    assert _GAIN * milliseconds(found) >= honest, lie.by
+    gains_nothing_over(lie, verdicts, ("first", "last"))
     # the rivals are as fast beside it
     (case,) = (case for case in found["cases"] if case["timing"])
     (other,) = (case for case in verdicts["first"]["cases"] if case["timing"])
@@ -181,6 +192,21 @@ def test_a_solution_that_takes_all_memory_gains_nothing(tmp_path: Path) -> None:
     assert found["verdict"] != "PASSED" or all(
         timing["speedup_over_production"] <= _GAIN for timing in timings
     ), TAKES.by
+
+
+def test_an_answer_before_long_work_is_done_gains_nothing(tmp_path: Path) -> None:
+    values = [solution(lie.name, lie.source) for lie in LONG]
+    found = timed(tmp_path, (LONG_SIZE,), solution("first", HONEST), *values)
+    for lie in LONG:
+        gains_nothing_over(lie, found, ("first",))
+
+
+def test_what_the_cpu_computes_meanwhile_is_at_the_resolution(tmp_path: Path) -> None:
+    pytest.importorskip("flashinfer")
+    value = solution(ON_CPU.name, ON_CPU.source, definition=NORM)
+    found = timed(tmp_path, (FEW_ROWS,), value)[ON_CPU.name]
+    timings = [case["timing"] for case in found["cases"] if case["timing"]]
+    assert found["verdict"] != "PASSED" or not any(t["resolved"] for t in timings)
 
 
 def check_equal(ratio: float, milliseconds: float) -> None:
