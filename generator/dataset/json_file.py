@@ -127,6 +127,12 @@ def read_json_lines(root: Path, file: str) -> JsonLines:
             continue
         count += 1
         parsed = parse(raw, file, number, MAX_SMALL)
+        if number == 1 and not parsed.ok and parse(data, file).ok:
+            # an editor's layout of one value: each of its lines would be an error
+            message = "One JSON value goes over several lines of a JSON Lines file."
+            fix = "Write each value on one line of its own."
+            problem = JSON_SYNTAX.problem(file, message, line=1, fix=fix)
+            return JsonLines((), (problem,), 1)
         problems += parsed.problems
         if parsed.ok:
             lines.append((number, parsed.value))

@@ -142,6 +142,15 @@ def test_lines_are_read_independently(tmp_path: Path) -> None:
     assert read.count == 5
 
 
+def test_one_value_over_many_lines_is_one_problem(tmp_path: Path) -> None:
+    text = json.dumps({"a": [1, 2], "b": {}}, indent=2)
+    (tmp_path / "x.jsonl").write_text(f"{text}\n")
+    read = read_json_lines(tmp_path, "x.jsonl")
+    assert [(p.rule, p.line) for p in read.problems] == [("json-syntax", 1)]
+    assert "one line" in read.problems[0].fix
+    assert read.lines == ()
+
+
 def test_millions_of_bad_lines_are_cut(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b"{\n" * 2_000_000)
     problems = read_json_lines(tmp_path, "x.jsonl").problems
