@@ -12,6 +12,8 @@ from generator.cli.output import say, show
 from generator.models.parallel import KV_DTYPES
 
 _COUNT = click.IntRange(min=1)
+# of more tokens in a page nobody has a kernel, and workloads would outgrow any memory
+_TOKENS = click.IntRange(1, 4096)
 
 
 @options.command()
@@ -24,7 +26,7 @@ def model(
         "Data type of the KV cache.", KV_DTYPES, default=KV_DTYPES[0]
     ),
     page_size: int = options.value(
-        "Tokens of a page of the cache.", _COUNT, default=64
+        "Tokens of a page of the cache.", _TOKENS, default=64
     ),
     write: bool = options.flag("Write the missing definitions that families make."),
     form: str = options.form(),

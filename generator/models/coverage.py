@@ -104,7 +104,8 @@ def write_missing(root: Path, covered: Iterable[ModuleCoverage]) -> Iterator[str
     """Write the missing definitions that families make, with workloads; yield paths."""
     for entry in distinct(covered):
         if entry.spec is not None:
-            for path, content in spec_files(entry.spec):
+            # the definition last: with it the rest counts as there, and is not written
+            for path, content in reversed([*spec_files(entry.spec)]):
                 write_below(root, path, content)
                 yield path
 

@@ -76,6 +76,7 @@ def test_missing_definitions_are_written_into_an_empty_dataset_and_valid(
         (("nothing-like-it",), "is no file, and no model of that name is known"),
         (("llama-3.1-8b", "--tp", "7"), "--tp 7 does not divide"),
         (("llama-3.1-8b", "--tp", "0"), "--tp"),
+        (("llama-3.1-8b", "--page-size", "4097"), "--page-size"),
         (("llama-3.1-8b", "--dataset", "/nowhere"), "/nowhere"),
     ],
 )

@@ -43,6 +43,20 @@ def write(models: Iterable[str | Config], root: Path) -> int:
     return len(paths)
 
 
+def test_what_was_cut_off_is_written_again(tmp_path: Path) -> None:
+    """A definition alone would count as there, and lack its workloads for ever."""
+    covered = coverage(
+        load("llama-3.1-8b"), Deployment(), tmp_path, discover_definitions(tmp_path), {}
+    )
+    written: set[str] = set()
+    for path in write_missing(tmp_path, covered):
+        written.add(path)
+        kind, _, rest = path.partition("/")
+        if kind == "definitions":
+            assert f"workloads/{rest.removesuffix('.json')}.jsonl" in written
+    assert any(path.startswith("definitions/") for path in written)
+
+
 def check(root: Path, output: Path) -> None:
     """Validate a dataset strictly and render all of its tests."""
     checked = run("validate", "--strict", "--dataset", str(root))
