@@ -65,6 +65,15 @@ def traces_report(statistics: TraceStatistics) -> Report:
             more = (f"and {count - _SHOWN} more", "--json lists up to 1000")
             shown = Table([*rows[:_SHOWN], Row(more)], keys=2)
         sections.append(Section(title, [shown], count=count))
+    unread = [
+        Row((Quoted(file), f"{plural(lines, 'line')}: trace-dataset validate says why"))
+        for file, lines in statistics.unread
+    ]
+    more = len(unread) - _SHOWN
+    if more > 0:
+        unread[_SHOWN:] = [Row((f"and {plural(more, 'file')} more", ""))]
+    files = Table(unread, keys=1)
+    sections.append(Section("Lines that are no traces", [files], count=len(unread)))
     status = Status.PASSED if statistics.is_fine else Status.FAILED
     return Report(
         title="Statistics of the traces",

@@ -89,7 +89,8 @@ class TraceStatistics:
     """Statistics of a dataset's traces.
 
     `unreadable` lines are no traces. `stale` traces and `contradicted` ones are counted;
-    the first LISTED of both are in `doubtful`.
+    the first LISTED of both are in `doubtful`. `unread` are the first LISTED files with
+    unreadable lines, and how many each has.
     """
 
     traces: int
@@ -99,6 +100,7 @@ class TraceStatistics:
     solutions: tuple[SolutionStatistics, ...]
     authors: tuple[AuthorStatistics, ...]
     doubtful: tuple[DoubtfulTrace, ...]
+    unread: tuple[tuple[str, int], ...]
 
     @property
     def is_fine(self) -> bool:
@@ -359,6 +361,10 @@ _DOUBTFUL = """
     FROM judged WHERE stale IS NOT NULL OR contradicted IS NOT NULL
     ORDER BY ALL LIMIT ?
 """
+_UNREAD = f"""
+    SELECT path, count(*) FROM trace JOIN trace_file USING (filename)
+    WHERE NOT ({_IS_TRACE}) GROUP BY path ORDER BY path LIMIT ?
+"""
 
 
 def _answers(database: DuckDBPyConnection) -> TraceStatistics:
@@ -376,4 +382,5 @@ def _answers(database: DuckDBPyConnection) -> TraceStatistics:
         tuple(
             DoubtfulTrace(*row) for row in rows(_DOUBTFUL, CONTRADICTED, STALE, LISTED)
         ),
+        tuple((file, lines) for file, lines in rows(_UNREAD, LISTED)),
     )

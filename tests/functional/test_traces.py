@@ -81,6 +81,8 @@ def test_traces_that_can_t_be_believed_make_the_status_1(root: Path) -> None:
     assert done.returncode == 1
     assert "5 traces: 1 stale, 2 contradicted, 1 unreadable" in done.stderr
     assert "the dataset has no such solution" in done.stdout
+    assert "Lines that are no traces" in done.stdout
+    assert "1 line: trace-dataset validate says why" in done.stdout
     assert "say PASSED and INCORRECT_NUMERICAL" in done.stdout
     assert "plain" in done.stdout
 
