@@ -10,7 +10,7 @@ from generator.cli import options
 from generator.cli.choose import Choice, prefix_of
 from generator.cli.output import progress, say, seek_cycles_rarely, show
 from generator.problems import Failure
-from generator.problems.messages import plural
+from generator.problems.messages import plural, quote
 
 if TYPE_CHECKING:
     from generator.problems import Problem
@@ -58,8 +58,15 @@ def validate(
     config = None
     if model_config is not None:
         from generator.models.config import figures_of, read_config
+        from generator.rules.figures import has_figures
 
         config = figures_of(read_config(model_config))
+        if not has_figures(config):
+            shown = quote(str(model_config), 200)
+            raise Failure(
+                f"{shown}: it has no figure that an axis is compared with, such as "
+                "hidden_size: this is no config.json of a model."
+            )
     asked = [rule.strip() for part in checks for rule in part.split(",")]
     checked = api.validate(
         choice.opened(),

@@ -65,6 +65,15 @@ def check(
                 yield rule.at(message, "axes", axis, "value")
 
 
+def has_figures(config: Mapping[str, Any]) -> bool:
+    """Return whether a config has any figure that an axis of an op_type is compared with."""
+    return any(
+        _wholes(figure, config)
+        for spec in op_specs().values()
+        for figure in spec.figures.values()
+    )
+
+
 def says_something(model: str, definition: LoadedDefinition) -> bool:
     """Return whether a figure of a known model is compared with a definition."""
     spec, figures = spec_of(definition), model_figures()[model]

@@ -226,8 +226,17 @@ def test_a_bad_model_config_is_one_line(root: Path, text: str) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_file_that_is_no_model_config_is_refused(root: Path) -> None:
+    option = ("--model-config", str(root / FILE))
+    done = validate(root, *option)
+    assert done.returncode == 2
+    assert "this is no config.json of a model" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_infinity_in_a_model_config_is_read(root: Path) -> None:
-    (root / "config.json").write_text('{"time_step_limit": [0.0, Infinity]}')
+    text = '{"hidden_size": 64, "time_step_limit": [0.0, Infinity]}'
+    (root / "config.json").write_text(text)
     done = validate(root, "--model-config", str(root / "config.json"))
     assert (done.returncode, done.stderr) == (0, "")
 
