@@ -22,7 +22,7 @@ from generator.hub.failures import (
     retry_after,
     status_of,
 )
-from generator.problems.messages import one_line
+from generator.problems.messages import one_line, quote
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -196,4 +196,10 @@ def _quiet_api() -> HfApi:
         raise HubFailure(f"HF_ENDPOINT is not an address: {message}.") from None
     disable_progress_bars()
     library_logging.set_verbosity(logging.CRITICAL)
-    return HfApi(library_name="gen-tests")
+    api = HfApi(library_name="gen-tests")
+    if not api.endpoint.startswith(("http://", "https://")):
+        raise HubFailure(
+            f"HF_ENDPOINT is not an address: {quote(api.endpoint)} does not begin with "
+            "https://."
+        )
+    return api

@@ -105,8 +105,9 @@ def test_a_killed_push_is_gone_on_with(hub: Hub, root: Path, route: str) -> None
     assert repository.contents("refs/pr/1") == files_of(root, NAME)
 
 
-def test_an_endpoint_that_is_none(hub: Hub, root: Path) -> None:
-    environment = {**os.environ, **hub.environment(), "HF_ENDPOINT": "http://h:9x"}
+@pytest.mark.parametrize("endpoint", ["http://h:9x", "hub.example.org"])
+def test_an_endpoint_that_is_none(hub: Hub, root: Path, endpoint: str) -> None:
+    environment = {**os.environ, **hub.environment(), "HF_ENDPOINT": endpoint}
     done = subprocess.run(
         [*COMMAND, "push", "--repo", REPO, "--dataset", str(root), *ONE],
         check=False,
