@@ -177,6 +177,11 @@ def run(command: click.Command, program: str) -> int:
             stream.reconfigure(errors="backslashreplace")
     end_in_order()
     try:
+        os.getcwd()
+    except FileNotFoundError:
+        say("Error: The current folder was removed: change to one that is there.")
+        return EXIT_USAGE
+    try:
         status = command.main(prog_name=program, standalone_mode=False)
         return status if isinstance(status, int) else EXIT_FINE
     except click.Abort:

@@ -169,11 +169,12 @@ def discover_definitions(root: Path) -> Discovered:
         if not os.path.isdir(root):
             message = f"There is no folder {quote(os.path.abspath(root), 200)}."
         else:
-            message = (
-                f"The folder {quote(os.path.abspath(root), 200)} has no definitions/."
-            )
-            above = find_root(Path(os.path.abspath(root)))
-            if mode_of(above, "definitions") is not None:
+            here = Path(os.path.abspath(root))
+            message = f"The folder {quote(str(here), 200)} has no definitions/."
+            above = find_root(here)
+            if is_file(root, "definitions"):
+                message += " There, definitions is a file."
+            elif mode_of(above, "definitions") is not None:
                 message += f" {quote(str(above), 200)}, above it, has."
         return Discovered((), (), (DATASET_MISSING.problem("definitions", message),))
     problems: list[Problem] = []
@@ -310,9 +311,10 @@ class UnknownName(Failure):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(
-            f"No {kind} is named {quote(name)}.{did_you_mean(name, known)}"
-        )
+        # whoever gave a path or a file's name means the file
+        stem = name.rpartition("/")[2].removesuffix(".json")
+        guess = did_you_mean(name, known) or did_you_mean(stem, known)
+        super().__init__(f"No {kind} is named {quote(name)}.{guess}")
         self.kind = kind
         self.name = name
 

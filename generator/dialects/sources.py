@@ -29,6 +29,8 @@ def read_source(dialect: str, source: Path) -> Iterator[Import]:
     Raises Unreadable where there is no such folder, or nothing of the dialect in it.
     """
     if not source.is_dir():
+        if source.exists():
+            raise Unreadable(f"{source} is a file: name the folder that it lies in.")
         raise Unreadable(f"There is no folder {source}.")
     readers: dict[str, Any] = {
         "flashinfer": _dumps,

@@ -184,6 +184,13 @@ class EvaluationRounds:
     relations: Sequence[tuple[Any, Round]]
     left_out: Sequence[str]
 
+    def names(self) -> list[str]:
+        """Return the names by which `of_case` knows the cases and the relations."""
+        related = [
+            relation_name(relation, one.case) for relation, one in self.relations
+        ]
+        return [case for case, _ in self.rounds] + related
+
     def of_case(self, name: str) -> EvaluationRounds:
         """Return what is asked of one case, or one relation, alone."""
         return EvaluationRounds(

@@ -106,6 +106,11 @@ def read_solutions(
     else:
         read = [_named(dataset, name) for name in named]
     if not read:
+        if not _lying(dataset):
+            raise Failure(
+                f"There are no solutions in {quote(str(dataset), 200)}: they lie at "
+                "solutions/<author>/<op_type>/<definition>/<name>.json."
+            )
         raise Failure("no solution is chosen: none is of that author or definition.")
     known = None if definitions is None else {file.name for file in definitions}
     return _distinct(read, known)

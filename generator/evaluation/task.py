@@ -56,7 +56,7 @@ from generator.execution.cores import usable_cores
 from generator.execution.gpus import VISIBLE
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
-from generator.problems.messages import one_line
+from generator.problems.messages import did_you_mean, one_line
 from generator.rules.load import load_file
 from generator.rules.subjects import declared_definition
 from kernel_judge.inputs.memory import give_back
@@ -235,9 +235,11 @@ class _Bench:
                 run=self._reference if task["runs_references"] else _not_run,
             )
         if task["case"]:
+            name, known = one_line(task["case"], 80), asked.names()
             asked = asked.of_case(task["case"])
             if not (asked.rounds or asked.relations):
-                why = f"none of its cases is named {one_line(task['case'], 80)!r}"
+                guess = did_you_mean(name, known)
+                why = f"none of its cases is named {name!r}.{guess}"
                 return [CaseVerdict("", INVALID, why)]
         notes += notes_on(asked)
         by_reference = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -120,6 +121,13 @@ def test_wrong_usage_is_one_line(root: Path, arguments: list[str], said: str) ->
     status, out, err = evaluate(*arguments, "--dataset", root)
     assert (status, out) == (2, "")
     assert said in err
+
+
+def test_a_dataset_without_solutions_says_where_they_lie(root: Path) -> None:
+    shutil.rmtree(root / "solutions")
+    status, out, err = evaluate("--all", "--dataset", root)
+    assert (status, out) == (2, "")
+    assert "solutions/<author>/<op_type>/<definition>/<name>.json" in err
 
 
 def test_definition_that_is_not_there_is_invalid(root: Path, tmp_path: Path) -> None:

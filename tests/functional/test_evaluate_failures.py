@@ -86,6 +86,16 @@ def test_an_unknown_case_is_wrong_usage(root: Path) -> None:
     assert "none of its cases is named 'nonsense'" in " ".join(out.split())
 
 
+def test_a_case_that_is_nearly_named_is_named(root: Path) -> None:
+    (known,) = json.loads(evaluate("right", "--dataset", root, "--json")[1])[
+        "solutions"
+    ]
+    name = next(one["case"] for one in known["cases"] if len(one["case"]) > 5)
+    status, out, _ = evaluate("right", "--dataset", root, "--case", f"{name[:-1]}_")
+    assert status == 2
+    assert f"Did you mean {name!r}?" in " ".join(out.split())
+
+
 def test_a_pipe_in_place_of_either_file_is_one_line(root: Path, tmp_path: Path) -> None:
     """Nobody writes to it: who opened it would wait for ever."""
     pipe, failure = tmp_path / "pipe", tmp_path / "failure.json"

@@ -60,6 +60,39 @@ def test_a_root_without_definitions(
     assert "has no definitions/. Pass the dataset's root" in capsys.readouterr().err
 
 
+def test_definitions_that_is_a_file(
+    run: Any, dataset: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (dataset.root / "definitions").rename(dataset.root / "elsewhere")
+    (dataset.root / "definitions").write_text("x")
+    assert run() == output.EXIT_USAGE
+    said = capsys.readouterr().err
+    assert "There, definitions is a file." in said
+    assert "above it" not in said
+
+
+def test_a_path_for_a_name_is_understood(
+    run: Any, dataset: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = next((dataset.root / "definitions").rglob("*.json")).stem
+    assert run("--definition-name", f"definitions/x/{name}.json") == output.EXIT_USAGE
+    assert f"Did you mean '{name}'?" in capsys.readouterr().err
+
+
+def test_a_current_folder_that_was_removed(
+    run: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run() == output.EXIT_USAGE
+    assert "The current folder was removed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [

@@ -109,6 +109,9 @@ def test_the_second_of_one_name_is_refused(tmp_path: Path) -> None:
 def test_no_folder_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="no folder"):
         list(read_source("flashinfer", tmp_path / "gone"))
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(Unreadable, match=r"x\.json is a file: name the folder"):
+        list(read_source("flashinfer", tmp_path / "x.json"))
     with pytest.raises(Unreadable, match="nothing of the dialect"):
         list(read_source("sol-execbench", tmp_path))
 
