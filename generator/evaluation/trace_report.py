@@ -69,11 +69,12 @@ def traces_report(statistics: TraceStatistics) -> Report:
         Row((Quoted(file), f"{plural(lines, 'line')}: trace-dataset validate says why"))
         for file, lines in statistics.unread
     ]
-    more = len(unread) - _SHOWN
-    if more > 0:
-        unread[_SHOWN:] = [Row((f"and {plural(more, 'file')} more", ""))]
+    hidden = len(unread) - _SHOWN
+    if hidden > 0:
+        unread[_SHOWN:] = [Row((f"and {hidden} more", "--json lists up to 1000"))]
     files = Table(unread, keys=1)
-    sections.append(Section("Lines that are no traces", [files], count=len(unread)))
+    count = len(statistics.unread)
+    sections.append(Section("Lines that are no traces", [files], count=count))
     status = Status.PASSED if statistics.is_fine else Status.FAILED
     return Report(
         title="Statistics of the traces",
