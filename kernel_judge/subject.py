@@ -12,13 +12,7 @@ import torch
 
 from kernel_judge.comparison.policy import Policy
 from kernel_judge.comparison.tolerance import Override, Tolerance, choose_tolerance
-from kernel_judge.definition import (
-    Backend,
-    Case,
-    Definition,
-    Interface,
-    TensorSpec,
-)
+from kernel_judge.definition import Backend, Case, Definition, Interface, TensorSpec
 from kernel_judge.inputs import generic
 from kernel_judge.inputs.memory import PeakBytes
 from kernel_judge.inputs.repeated import repeated_inputs

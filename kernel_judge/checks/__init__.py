@@ -21,11 +21,7 @@ from kernel_judge.checks.outputs import (
 )
 from kernel_judge.checks.recorded import recorded
 from kernel_judge.checks.related import metamorphic
-from kernel_judge.checks.sources import (
-    ground_truth,
-    ground_truths_agree,
-    oracle,
-)
+from kernel_judge.checks.sources import ground_truth, ground_truths_agree, oracle
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.subject import Subject
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ import torch
 from kernel_judge.comparison.compare import Comparison, compare
 from kernel_judge.comparison.metrics import unit_roundoff
 from kernel_judge.comparison.tolerance import DEFAULTS, Tolerance
+from kernel_judge.comparison.tolerance import EXACT as STRICT
 
 ALARMS = 1e-6
 """How often a right kernel fails one comparison, at most."""
@@ -88,6 +90,9 @@ def bounds(
             its quantity.
     """
     out, total = _dtype(dtype), _dtype(accumulate)
+    numbers = terms, elements, rounded, rounded_whole
+    if not all(isinstance(number, Integral) for number in numbers):
+        raise ValueError("terms, elements and what is rounded are whole numbers")
     if min(terms, elements) < 1 or min(rounded, rounded_whole) < 0:
         raise ValueError(
             "terms and elements are at least 1, what is rounded at least 0"
@@ -153,7 +158,8 @@ def assert_matches(
     what is expected, and `elements` their number. Returns the comparison. Raises
     AssertionError with the worst elements and the derivation, ValueError as `bounds`.
     """
-    if tolerance is None:
+    kinds = type(actual), type(expected)
+    if tolerance is None and all(issubclass(kind, torch.Tensor) for kind in kinds):
         finite = expected.detach().double()
         finite = finite[torch.isfinite(finite)]
         rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
@@ -163,7 +169,7 @@ def assert_matches(
             "elements": max(actual.numel(), 1),
         }
         tolerance = bounds(**{**stated, **arithmetic})
-    comparison = compare(actual, expected, tolerance, same_dtype=False)
+    comparison = compare(actual, expected, tolerance or STRICT, same_dtype=False)
     if not comparison.passed:
         raise AssertionError(f"{comparison.message('the output')}\n  {tolerance}")
     return comparison

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,6 +40,13 @@ class Tolerance:
     norm_ratio: tuple[float, float] | None = None
     bias: float | None = None
     of_row: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what would let anything pass, NaN too. Raises ValueError."""
+        sizes = self.rtol, self.atol, self.of_row, self.nmse or 0.0
+        is_share = 0.0 < self.hit_ratio <= 1.0
+        if not is_share or not all(0.0 <= size < math.inf for size in sizes):
+            raise ValueError(f"not finite, below 0 or no share: {vars(self)}")
 
     def allowed(self, expected: Tensor) -> Tensor:
         """Return how far each element may be off, of expected float64 [..., row]."""

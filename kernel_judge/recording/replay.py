@@ -18,11 +18,7 @@ from kernel_judge.recording.fingerprint import (
     interface_hash,
     recorded_hashes,
 )
-from kernel_judge.recording.recording_file import (
-    Recording,
-    read,
-    recording_path,
-)
+from kernel_judge.recording.recording_file import Recording, read, recording_path
 from kernel_judge.subject import Subject
 
 # beside the recordings: definition → why it has none

@@ -88,7 +88,10 @@ def test_more_elements_and_fewer_alarms_widen_it():
         ({"dtype": "int8"}, "int8 is no floating-point dtype"),
         ({"dtype": "bf16"}, "bf16 is no floating-point dtype"),
         ({"dtype": "float32", "terms": 0}, "at least 1"),
+        ({"dtype": "float32", "terms": "4096"}, "whole numbers"),
+        ({"dtype": "float32", "elements": 1.5}, "whole numbers"),
         ({"dtype": "float32", "rounded": -1}, "at least 0"),
+        ({"dtype": "float32", "rounded": 1, "rounded_to": -0.5}, "below 0"),
         ({"dtype": "float32", "scale": math.inf}, "finite"),
         ({"dtype": "float32", "alarms": 0.0}, "alarms"),
         ({"dtype": "float32", "against": "oracle"}, "against is"),
@@ -108,6 +111,19 @@ def test_a_failure_says_the_worst_element_and_the_derivation():
     text = str(raised.value)
     assert "(3, 5)" in text
     assert "a sum of 64 in float32" in text
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "said"),
+    [
+        ([1.0], torch.ones(1), "a tensor is expected, got list"),
+        (torch.ones(1).numpy(), torch.ones(1), "a tensor is expected, got ndarray"),
+        (torch.ones(1), None, "a tensor was to be expected, not NoneType"),
+    ],
+)
+def test_what_is_no_tensor_is_said(actual, expected, said):
+    with pytest.raises(AssertionError, match=said):
+        assert_matches(actual, expected)
 
 
 def test_zeros_do_not_pass_where_nothing_is_expected_to_be_small():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,24 @@ TIGHT, WIDE = Tolerance(1e-6, 1e-6, 1e-9), Tolerance(1e-2, 1e-2, 1e-4)
 def of_float32(tolerance: Tolerance) -> Tolerance:
     """Return a tolerance with float32's bound of errors that have a sign."""
     return replace(tolerance, bias=2.0**-20)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"rtol": math.nan, "atol": 0.0},
+        {"rtol": 0.0, "atol": math.nan},
+        {"rtol": math.inf, "atol": 0.0},
+        {"rtol": -1.0, "atol": 0.0},
+        {"rtol": 0.0, "atol": 0.0, "nmse": math.nan},
+        {"rtol": 0.0, "atol": 0.0, "of_row": math.nan},
+        {"rtol": 0.0, "atol": 0.0, "hit_ratio": 0.0},
+        {"rtol": 0.0, "atol": 0.0, "hit_ratio": math.nan},
+    ],
+)
+def test_a_bound_that_nothing_can_exceed_is_refused(bounds):
+    with pytest.raises(ValueError, match="below 0 or no share"):
+        Tolerance(**bounds)
 
 
 @pytest.mark.parametrize(
