@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from generator.evaluation.clock.sampling import is_settled, middle, spread
+from generator.evaluation.clock.sampling import (
+    error_of_ratio,
+    is_settled,
+    middle,
+    spread,
+)
 from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.clock.timed_calls import CalleeLink
 from generator.evaluation.verdict import REWARD_HACK, Refused
@@ -16,6 +21,8 @@ REFERENCE = "reference"
 _RESOLVED = 5.0
 # what equal work differs by on a GPU
 _LEAST_MS = 2e-3
+# standard errors by which two times differ for sure
+_APART = 5.0
 # calls that are long: in a row, and as a share
 _LONG, _MOST_LONG = 3, 0.3
 # an answer that comes so much earlier gains 2.5 % of what is waited for
@@ -115,6 +122,15 @@ def fastest(rivals: Sequence[Contender], zero: EmptyCalls) -> Contender | None:
     """Return the fastest production kernel, None where none runs here."""
     kernels = [r for r in rivals if r.name != REFERENCE and r.raw]
     return min(kernels, key=zero.latency, default=None)
+
+
+def may_be_faster(one: Contender, other: Contender, zero: EmptyCalls) -> bool:
+    """Return whether more figures may show one to be faster than another.
+
+    It is so until their times lie some standard errors apart.
+    """
+    error = error_of_ratio(zero.figures(one), zero.figures(other))
+    return zero.latency(one) <= zero.latency(other) * (1.0 + _APART * error)
 
 
 def resolved(contender: Contender, zero: EmptyCalls) -> bool:

@@ -16,6 +16,7 @@ from generator.evaluation.clock.contender import (
     Contender,
     EmptyCalls,
     fastest,
+    may_be_faster,
     resolved,
     timing_of,
 )
@@ -59,8 +60,6 @@ _MARGIN = 1.3
 _SECONDS = 1.4
 # of a rival that takes long: nobody waits for more of its figures
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
-# kernels that are called in each turn: the fastest, and another beside it
-_NEAR = 2
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # what holding the device may take beyond its usual time: others who come between cost two
@@ -353,8 +352,14 @@ class TimingSession:
         """
         timed = [r for r in self._rivals if r.raw]
         timed.sort(key=lambda r: (r.name == REFERENCE, self._zero.latency(r)))
-        # the reference is one of them where no kernel runs
-        near = {r.name for r in timed[:_NEAR] if r.name != REFERENCE or r is timed[0]}
+        # the reference is compared with where no kernel runs; a second kernel while it may
+        # be the fastest
+        near = {r.name for r in timed[:1]}
+        near |= {
+            r.name
+            for r in timed[1:2]
+            if r.name != REFERENCE and may_be_faster(r, timed[0], self._zero)
+        }
         return [
             r
             for r in self._rivals

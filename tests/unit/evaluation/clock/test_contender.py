@@ -11,6 +11,7 @@ from generator.evaluation.clock.contender import (
     Contender,
     EmptyCalls,
     fastest,
+    may_be_faster,
     timing_of,
 )
 from generator.evaluation.clock.session_result import Untimed
@@ -111,3 +112,15 @@ def test_who_is_often_long_is_waited_for(
     assert contender.waits
     assert not contender.raw
     assert not contender.is_often_long
+
+
+@pytest.mark.parametrize(
+    ("raw", "count", "may"),
+    [(0.352, 30, True), (0.35205, 30, True), (0.36, 30, False), (0.36, 10, True)],
+)
+def test_a_second_kernel_is_called_while_it_may_be_the_fastest(
+    zero: EmptyCalls, raw: float, count: int, may: bool
+) -> None:
+    second = one("b", raw)
+    del second.raw[count:]
+    assert may_be_faster(second, one("a", 0.352), zero) is may

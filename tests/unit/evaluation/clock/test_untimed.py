@@ -147,6 +147,12 @@ def test_a_reference_is_timed_in_every_turn_where_no_kernel_is() -> None:
     late = replace(reference, raw=figures[:10])
     session._rivals = [late, kernel]
     assert session._called_now() == [late, kernel]
+    # a second kernel is called until it is surely slower
+    near = replace(kernel, name="near", raw=[(False, 0.4001)] * 19)
+    session._rivals = [kernel, near]
+    assert session._called_now() == [kernel, near]
+    near.raw.append((False, 0.4001))
+    assert session._called_now() == [kernel]
 
 
 def test_a_session_does_not_end_while_a_kernel_lacks_figures() -> None:
