@@ -99,6 +99,8 @@ class CallTimes:
             turn of another context would work on the values before the clock starts.
         behind: how long after the judge's copy of the outputs was launched it was done.
             Longer than in an empty call where the callee had not done its work by then.
+        after: how long after the clock's start the answer came. Who waits for a kernel can't
+            answer before where processes take turns on the device.
         said: JSON of the callee.
     """
 
@@ -109,6 +111,7 @@ class CallTimes:
     turning: float
     writing: float
     behind: float
+    after: float
     said: Any = field(repr=False)
 
     @property
@@ -270,8 +273,9 @@ class TimedCalls:
         link.stop()
         host = 1e3 * (answered - revealed)
         delayed, turning = 1e3 * (started - begun), 1e3 * (started - asked)
-        behind = raw - 1e3 * (launched - written)
-        return CallTimes(raw, host, held, delayed, turning, writing, behind, said)
+        behind, after = raw - 1e3 * (launched - written), 1e3 * (answered - written)
+        parts = held, delayed, turning, writing, behind, after
+        return CallTimes(raw, host, *parts, said)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""

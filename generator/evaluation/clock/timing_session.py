@@ -280,10 +280,15 @@ class TimingSession:
             return self._telemetry.sample()
 
     def _measure_empties(self) -> None:
+        """Measure empty calls. Raises Untimed where processes don't take turns."""
+        after = []
         for _ in range(_EMPTIES):
-            self._measure_empty(True)
+            after.append(self._measure_empty(True).after)
             self._measure_empty(False)
             self._measure_empty(False, TWICE)
+        if self._calls.device == "cuda" and statistics.median(after) < 0.0:
+            # its kernel was done while the judge held the device
+            raise Untimed("kernels of two processes run at once here, as under MPS")
 
     def _fit_hold(self) -> None:
         """Set the hold to the longest launch time of any caller, as the warm-up measured it.
@@ -300,7 +305,7 @@ class TimingSession:
             self._quiet.clear()
             self._measure_empties()
 
-    def _measure_empty(self, waits: bool, kind: int = EMPTY) -> None:
+    def _measure_empty(self, waits: bool, kind: int = EMPTY) -> CallTimes:
         which = kind | (WAITS if waits else 0)
         with self._seconds.part("empty calls"):
             timed = self._calls.call(self._empty, which, self._seeds.randrange(_SEEDS))
@@ -309,6 +314,7 @@ class TimingSession:
         else:
             self._zero.add(waits, timed.raw, timed.behind)
         self._quiet.append(_before_the_clock(timed))
+        return timed
 
     def _warmed(self, rival: Contender) -> bool:
         """Return whether a rival can be called, after it was warmed up."""

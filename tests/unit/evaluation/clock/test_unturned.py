@@ -29,6 +29,8 @@ class Device:
     """Calls on a device that does not turn to the solution where `skips` says so."""
 
     device, filled = "cuda", ()
+    # from the clock's start to the answer of who waits
+    after_ms = 0.2
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Device:
             if self.skips(self.count) and not which & WAITS:
                 self.read, raw = WRONG, UNTURNED_MS
         raw += self.copy_ms
-        return CallTimes(raw, 0.1, 0.35, delayed, 0.02, 0.1, raw, {})
+        return CallTimes(raw, 0.1, 0.35, delayed, 0.02, 0.1, raw, self.after_ms, {})
 
     def outputs(self) -> list[torch.Tensor]:
         return [self.read]
@@ -220,7 +222,7 @@ def test_work_of_others_refuses_nobody(busy: str) -> None:
 class Waiting(Device):
     """A device on which a call of 1.5 ms is waited for: an answer takes a while to come."""
 
-    work_ms, way_ms, after_ms = 1.5, 0.05, 0.15
+    work_ms, way_ms, behind_ms = 1.5, 0.05, 0.15
 
     def __init__(self, answers_early: bool) -> None:
         super().__init__(lambda _: False)
@@ -233,7 +235,7 @@ class Waiting(Device):
         works = which & (WAITS - 1) not in (EMPTY, TWICE)
         raw = times.raw + self.work_ms * works + self.way_ms * (waits and not is_early)
         # the copy of who answers early is launched when the values are there
-        behind = raw - 0.06 if is_early or not waits else self.after_ms
+        behind = raw - 0.06 if is_early or not waits else self.behind_ms
         return replace(times, raw=raw, behind=behind)
 
 
@@ -275,3 +277,11 @@ def test_turning_and_writing_are_the_judges(held: Any) -> None:
     assert times.writing == times.held == 0.3
     # launched when the values were there, and copied 0.3 ms after that
     assert times.behind < 0.3
+
+
+def test_where_processes_work_at_once_nothing_is_timed() -> None:
+    device = Device(lambda _: False)
+    # under MPS the empty call's kernel is done while the judge's hold goes on
+    device.after_ms = -0.3
+    with pytest.raises(Untimed, match="run at once here"):
+        result_of(device)
