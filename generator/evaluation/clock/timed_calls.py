@@ -228,9 +228,10 @@ class TimedCalls:
         page.wait_ready(number, until, link.is_there)
         copies: Copies = []
         if self._cuda:
+            # whatever of these the device is needed for waits for a kernel that is there
+            asked = clock()
             torch.cuda.synchronize()
             reset_persisting_l2()
-            asked = clock()
             self._started.record()
             _cuda._sleep(round(self._hold_ms * _CYCLES_A_MS))
             while not self._started.query():

@@ -285,3 +285,11 @@ def test_where_processes_work_at_once_nothing_is_timed() -> None:
     device.after_ms = -0.3
     with pytest.raises(Untimed, match="run at once here"):
         result_of(device)
+
+
+def test_a_kernel_that_is_there_shows_wherever_the_judge_waits(
+    held: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed_calls, "reset_persisting_l2", lambda: time.sleep(2e-3))
+    page: Any = LatePage(0.0)
+    assert held.call(CalleeLink(page), 1, 5).turning >= 2.0
