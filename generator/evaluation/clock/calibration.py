@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -65,8 +65,10 @@ class Device(Protocol):
 class CudaDevice:
     """The first GPU of this process."""
 
-    def __init__(self) -> None:
-        self._evicts = torch.empty(_EVICTED_BYTES, dtype=torch.uint8, device="cuda")
+    @cached_property
+    def _evicted(self) -> torch.Tensor:
+        """Return memory that is larger than the L2, where something is measured."""
+        return torch.empty(_EVICTED_BYTES, dtype=torch.uint8, device="cuda")
 
     def about(self) -> dict[str, str]:
         """Return its name, the driver's version where NVML is there, and torch's."""
@@ -108,9 +110,10 @@ class CudaDevice:
     def seconds(self, run: Run) -> float:
         """Return what two events say, of which none waits for a launch."""
         begin, end = (_cuda.Event(enable_timing=True) for _ in range(2))
+        evicted = self._evicted
         time.sleep(_PAUSE_SECONDS)
         _cuda._sleep(_HELD_CYCLES)
-        self._evicts.fill_(1)
+        evicted.fill_(1)
         begin.record()
         run()
         end.record()
