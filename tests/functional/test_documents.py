@@ -80,6 +80,13 @@ def test_shown_python_is_in_the_rendered_file() -> None:
     assert all(block in rendered for block in blocks)
 
 
+def test_the_place_of_a_failure_is_where_the_harness_fails() -> None:
+    file, number, name = re.findall(r"(\S+\.py):(\d+): in (\w+)", README)[0]
+    lines = (ROOT / file).read_text("utf-8").splitlines()[: int(number)]
+    assert "self._settle(" in lines[-1]
+    assert re.findall(r"def (\w+)", "\n".join(lines)).pop() == name
+
+
 def test_the_table_of_op_types_is_up_to_date() -> None:
     assert build_pages.readme() == README
 

@@ -459,7 +459,8 @@ class GqaPagedTests(
 # (2) the kernel multiplies weights in bfloat16.
 # (3) the plain kernel's output, of weights in bfloat16, is rounded, multiplied by the
 # share that the sinks leave and rounded again, and run() rounds once.
-# (4) the kernel counts from the first query.
+# (4) the kernel's ALiBi grows with a key's place, where run()'s falls with its distance
+# from the query.
 # (5) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
 # deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
 # 7e-6 in base 2.

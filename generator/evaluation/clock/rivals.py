@@ -60,7 +60,6 @@ class Rivals:
             )
         self._arena: SharedMemory | None = None
         self._arena_bytes = 0
-        self._links: list[CalleeLink] = []
         asked = {
             "root": str(root.absolute()),
             "file": asdict(file),

@@ -225,7 +225,8 @@ _OF_8_BITS = (
 _LSE_OF_ALIBI = Override(
     "lse",
     Tolerance(rtol=1e-5, atol=1e-3, nmse=1e-7),
-    "the kernel counts from the first query: at key 4,095 the logit of the largest slope, "
+    "the kernel's ALiBi grows with a key's place, where run()'s falls with its distance "
+    "from the query: at key 4,095 the logit of the largest slope, "
     "0.84, is 3,440, in base 2 4,963, which its sum, its product with log2(e) and the "
     "LSE round by 2^-12 each, half an ulp; what it is more than ours is taken off it",
     source="flashinfer/cuda-cores",
