@@ -7,8 +7,6 @@ from tests.builders import known, loaded, replaced, run_of, sized
 from tests.golden.op_types import kept
 
 GQA = {"num_qo_heads": 6, "num_kv_heads": 2, "head_dim": 16}
-ONE_KV_HEAD = {"num_qo_heads": 3, "num_kv_heads": 1, "head_dim": 16}
-TWO_HEADS = {"num_qo_heads": 2}
 SPARSE = {"num_qo_heads": 2, "topk": 256}
 GDN = {"num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 4, "head_size": 16}
 EXPERTS = {"hidden_size": 256, "intermediate_size": 128, "gemm1_out_size": 256}

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from generator.ops.product_bounds import PARTS_ADDED, SUMS_REORDERED
 from generator.ops.row_relations import reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT
 from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
@@ -19,18 +20,8 @@ from kernel_judge.relation import (
     alike,
 )
 
-_ALIKE = Bound(
-    Tolerance(rtol=8e-3, atol=2e-4, nmse=1e-6),
-    "float32 sums of elements of about 1 in another order; both sides round once, to "
-    "neighbours at most: 2^-7, and that is rare",
-)
 _SIGNS = Bound(EXACT, "a sign changes that of every product and of no magnitude")
 _POWERS = Bound(EXACT, "a power of two changes the exponent of every sum alone")
-_ADDED = Bound(
-    Tolerance(rtol=4e-3, atol=3.2e-2, nmse=1e-5),
-    "both parts and the whole are rounded to bfloat16, by 2^-8 of values up to 5; three "
-    "such of 2.4e-6 (2^-8/sqrt(3)/1.44, squared), of which the parts have half the power",
-)
 # the sign bits of two codes, as an int8
 _SIGN_BITS = 0x88 - 0x100
 
@@ -49,7 +40,7 @@ def fp4_relations(definition: Definition) -> list[Relation]:
         Relation("k-shards-add-up", _k_shards, cases),
     ]
     if not swizzled:
-        bounds = {"out": _ALIKE}
+        bounds = {"out": SUMS_REORDERED}
         rows = reordered("rows-and-columns-reversed", ["M", "N"], bounds, cases)
         relations.append(rows)
     return relations
@@ -81,4 +72,4 @@ def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
     for part in (early, ~early):
         shard = {**subject.inputs, "a": a.where(part, 0)}
         total += subject.run(shard)["out"]
-    yield Claim("out", total, subject.whole["out"].double(), _ADDED)
+    yield Claim("out", total, subject.whole["out"].double(), PARTS_ADDED)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.product_bounds import PARTS_ADDED, SUMS_REORDERED
 from generator.ops.row_relations import last_half_twice, reordered, select
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT
 from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
@@ -19,16 +20,6 @@ from kernel_judge.relation import (
 )
 
 _BLOCK = 128
-_ALIKE = Bound(
-    Tolerance(rtol=8e-3, atol=2e-4, nmse=1e-6),
-    "float32 sums of elements of about 1 in another order; both sides round once, to "
-    "neighbours at most: 2^-7, and that is rare",
-)
-_ADDED = Bound(
-    Tolerance(rtol=4e-3, atol=3.2e-2, nmse=1e-5),
-    "both parts and the whole are rounded to bfloat16, by 2^-8 of values up to 5; three "
-    "such of 2.4e-6 (2^-8/sqrt(3)/1.44, squared), of which the parts have half the power",
-)
 _POWERS = Bound(EXACT, "a power of two changes the exponent of every sum alone")
 
 
@@ -41,7 +32,7 @@ def gemm_fp8_relations(definition: Definition) -> list[Relation]:
     """
     cases = [RelatedCase("five-rows", "small", {"M": 5})]
     (output,) = definition.interface.outputs
-    bounds = {output: _ALIKE}
+    bounds = {output: SUMS_REORDERED}
     shared = [Relation("k-shards-add-up", _k_shards, cases)]
     if "A" in definition.interface.inputs:
         axes = ["batch_size", "M", "N"]
@@ -75,14 +66,14 @@ def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
         part_only[..., part] = subject.inputs[name].view(torch.uint8)[..., part]
         shard = {**subject.inputs, name: part_only.view(torch.float8_e4m3fn)}
         total += subject.run(shard)[output]
-    yield Claim(output, total, subject.whole[output].double(), _ADDED)
+    yield Claim(output, total, subject.whole[output].double(), PARTS_ADDED)
 
 
 def _exchanged(subject: RelatedCalls) -> Iterator[Claim]:
     """Exchange the scales: only their product matters."""
     a, b = subject.inputs["A_scale"], subject.inputs["B_scale"]
     actual = subject.run({**subject.inputs, "A_scale": b, "B_scale": a})
-    yield from alike(subject.whole, actual, {"C": _ALIKE})
+    yield from alike(subject.whole, actual, {"C": SUMS_REORDERED})
 
 
 def _blocks_reversed(subject: RelatedCalls) -> Iterator[Claim]:
@@ -94,7 +85,7 @@ def _blocks_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     other = {name: select(inputs[name], 1, places) for name in ("input", "weight")}
     for name in ("input_scale", "weight_scale"):
         other[name] = select(inputs[name], 1, order)
-    yield from alike(subject.whole, subject.run(other), {"out": _ALIKE})
+    yield from alike(subject.whole, subject.run(other), {"out": SUMS_REORDERED})
 
 
 def _moved(subject: RelatedCalls) -> Iterator[Claim]:
@@ -118,4 +109,4 @@ def _n_shards(subject: RelatedCalls) -> Iterator[Claim]:
         "weight_scale": select(inputs["weight_scale"], 0, half),
     }
     expected = select(subject.whole["out"], 1, places)
-    yield from alike({"out": expected}, subject.run(other), {"out": _ALIKE})
+    yield from alike({"out": expected}, subject.run(other), {"out": SUMS_REORDERED})

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from generator.ops.product_bounds import PARTS_ADDED, SUMS_REORDERED
 from generator.ops.row_relations import last_half_twice, reordered
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT
 from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
@@ -18,18 +19,8 @@ from kernel_judge.relation import (
     alike,
 )
 
-_ALIKE = Bound(
-    Tolerance(rtol=8e-3, atol=2e-4, nmse=1e-6),
-    "float32 sums of elements of about 1 in another order; both sides round once, to "
-    "neighbours at most: 2^-7, and that is rare",
-)
 _SAME = Bound(EXACT, "sums of integers have no order, and their scales are the same")
 _POWERS = Bound(EXACT, "a power of two changes the exponent of every element alone")
-_ADDED = Bound(
-    Tolerance(rtol=4e-3, atol=3.2e-2, nmse=1e-5),
-    "both parts and the whole are rounded to bfloat16, by 2^-8 of values up to 5; three "
-    "such of 2.4e-6 (2^-8/sqrt(3)/1.44, squared), of which the parts have half the power",
-)
 
 
 def w8a8_relations(definition: Definition) -> list[Relation]:
@@ -42,7 +33,7 @@ def w8a8_relations(definition: Definition) -> list[Relation]:
     ((output, spec),) = definition.interface.output_specs.items()
     inputs = definition.interface.inputs
     is_exact = definition.interface.input_specs["x"].dtype == "int8"
-    bounds = {output: _SAME if is_exact else _ALIKE}
+    bounds = {output: _SAME if is_exact else SUMS_REORDERED}
     relations = [
         reordered("rows-and-columns-reversed", ["M", "N"], bounds, cases),
         reordered("n-shards-concatenate", ["N"], bounds, cases, last_half_twice),
@@ -71,7 +62,7 @@ def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
         total += subject.run(shard)[output].double()
     exact = subject.whole[output].dtype == torch.int32
     yield Claim(
-        output, total, subject.whole[output].double(), _SAME if exact else _ADDED
+        output, total, subject.whole[output].double(), _SAME if exact else PARTS_ADDED
     )
 
 

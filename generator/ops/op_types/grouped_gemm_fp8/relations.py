@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from generator.ops.product_bounds import PARTS_ADDED, SUMS_REORDERED
 from generator.ops.row_relations import select
-from kernel_judge.comparison.tolerance import EXACT, Tolerance
+from kernel_judge.comparison.tolerance import EXACT
 from kernel_judge.definition import Definition
 from kernel_judge.relation import (
     Bound,
@@ -21,16 +22,6 @@ from kernel_judge.relation import (
 
 _BLOCK = 128
 _SAME = Bound(EXACT, "the same rows and the same weight, in the same order")
-_ALIKE = Bound(
-    Tolerance(rtol=8e-3, atol=2e-4, nmse=1e-6),
-    "float32 sums of elements of about 1 in another order; both sides round once, to "
-    "neighbours at most: 2^-7, and that is rare",
-)
-_ADDED = Bound(
-    Tolerance(rtol=4e-3, atol=3.2e-2, nmse=1e-5),
-    "both parts and the whole are rounded to bfloat16, by 2^-8 of values up to 5; three "
-    "such of 2.4e-6 (2^-8/sqrt(3)/1.44, squared), of which the parts have half the power",
-)
 
 
 def grouped_relations(definition: Definition) -> list[Relation]:
@@ -79,7 +70,7 @@ def _blocks_reversed(subject: RelatedCalls) -> Iterator[Claim]:
     for name, along in (("a", places), ("b", places), ("a_scale", order)):
         other[name] = select(inputs[name], inputs[name].dim() - 1, along)
     other["b_scale"] = select(inputs["b_scale"], 2, order)
-    yield from alike(subject.whole, subject.run(other), {"out": _ALIKE})
+    yield from alike(subject.whole, subject.run(other), {"out": SUMS_REORDERED})
 
 
 def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
@@ -93,4 +84,4 @@ def _k_shards(subject: RelatedCalls) -> Iterator[Claim]:
         codes[..., part] = a[..., part]
         shard = {**subject.inputs, "a": codes.view(torch.float8_e4m3fn)}
         total += subject.run(shard)["out"]
-    yield Claim("out", total, subject.whole["out"].double(), _ADDED)
+    yield Claim("out", total, subject.whole["out"].double(), PARTS_ADDED)
