@@ -104,8 +104,13 @@ def _sensitivity(one: Round) -> list[float]:
         allowed = bound.atol + (bound.rtol + bound.of_row) * before.double().abs()
         moves = (after.double() - before.double()).abs() / (allowed + 1e-300)
         rank = max(1, math.ceil(bound.hit_ratio * moves.numel()))
-        ranked = moves.nan_to_num(0.0).flatten()
-        by_output.append(float(ranked.kthvalue(rank).values) if len(ranked) else 0.0)
+        ranked = moves.nan_to_num_(0.0).flatten()
+        if not len(ranked):
+            by_output.append(0.0)
+        elif rank == len(ranked):
+            by_output.append(float(ranked.max()))
+        else:
+            by_output.append(float(ranked.kthvalue(rank).values))
     return by_output
 
 

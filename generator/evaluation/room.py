@@ -34,7 +34,7 @@ def compare_with_room(
         first, second = (
             v.to(place) if isinstance(v, torch.Tensor) else v for v in values
         )
-        return compare(first, second, tolerance, same_dtype=False)
+        return compare(first, second, tolerance, names_allowed=False)
 
     values = (actual, expected)
     count = sum(v.numel() for v in values if isinstance(v, torch.Tensor))

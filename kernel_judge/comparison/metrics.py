@@ -78,14 +78,18 @@ class Metrics:
 
 
 def measure(
-    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance = EXACT
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    tolerance: Tolerance = EXACT,
+    *,
+    names_allowed: bool = True,
 ) -> Metrics:
     """Return the metrics of two tensors of one shape, of any dtype; float64 inside.
 
-    Mismatched are the elements beyond what the tolerance allows each. Those that are not finite in both count as mismatched only where they differ;
-    `compare` has judged them before.
+    Mismatched are the elements beyond what the tolerance allows each; `names_allowed`
+    has others too among the worst. `compare` judges those that are not finite in both.
     """
-    sums = _BlockSums()
+    sums = _BlockSums(names_allowed or not actual.is_floating_point())
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
         sums.add(a, e, tolerance, first)
     if not actual.is_floating_point() and not expected.is_floating_point():
@@ -126,7 +130,8 @@ def _double(values: torch.Tensor) -> torch.Tensor:
 class _BlockSums:
     """Sum the figures of a comparison, block by block."""
 
-    def __init__(self) -> None:
+    def __init__(self, names_allowed: bool) -> None:
+        self._least = -math.inf if names_allowed else 0.0
         self.elements = self.mismatched = 0
         self._largest = self._largest_relative = 0.0
         self._error = self._relative = self._expected = 0.0
@@ -140,13 +145,15 @@ class _BlockSums:
         """Add a block of float64 whose first element has a place."""
         signed = a - e
         total, count = float(e.sum()), a.numel()
-        if not math.isfinite(total + float(signed.sum())):
+        of_rows = signed.sum(dim=-1)
+        if not math.isfinite(total + float(of_rows.sum())):
             finite = torch.isfinite(a) & torch.isfinite(e)
             count = int(finite.sum())
             if count < a.numel():
                 zero = a.new_zeros(())
                 a, e = torch.where(finite, a, zero), torch.where(finite, e, zero)
                 signed = a - e
+                of_rows = signed.sum(dim=-1)
             total = float(e.sum())
         error, size = signed.abs(), e.abs()
         excess = torch.sub(error, tolerance.allowed(e))
@@ -163,10 +170,11 @@ class _BlockSums:
         self._expected += total
         self._actual_power += _dot(a, a)
         self._both += _dot(a, e)
-        power, error_power = self._signed.add(signed, e)
+        power, error_power = self._signed.add(signed, e, of_rows)
         self._power += power
         self._error_power += error_power
-        if len(self._worst) < WORST or most > self._worst[-1][0]:
+        least = self._worst[-1][0] if len(self._worst) == WORST else self._least
+        if most > least:
             self._keep_worst(a, e, excess, first)
 
     def metrics(self, actual: torch.Tensor, expected: torch.Tensor) -> Metrics:

@@ -55,24 +55,22 @@ class SignedSums:
         self._count, self._power = 0, 0.0
         self._mean, self._factor = _Sums(), _Sums()
 
-    def add(self, error: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
-        """Add a block: actual less expected, and expected; return Σe² and Σ(a-e)²."""
-        count = float(error.numel())
+    def add(
+        self, error: torch.Tensor, expected: torch.Tensor, of_rows: torch.Tensor
+    ) -> tuple[float, float]:
+        """Add a block: a-e, e, and the sums of a-e by rows; return Σe² and Σ(a-e)²."""
         self._count += error.numel()
         power = self._factor.add(error * expected, expected * expected)
         self._power += power
         # of the mean each element's share is 1
         error_power = _square(error)
         self._mean.parts_squared += error_power
-        self._mean.shares_squared += count
+        self._mean.shares_squared += error.numel()
         if error.dim() > 1:
-            self._mean.rows.append(error.sum(dim=-1).flatten())
-            self._mean.row_shares.append(
-                torch.full_like(self._mean.rows[-1], error.shape[-1])
-            )
-            self._mean.parts += float(self._mean.rows[-1].sum())
-        else:
-            self._mean.parts += float(error.sum())
+            self._mean.rows.append(of_rows.flatten())
+            shares = torch.full_like(self._mean.rows[-1], error.shape[-1])
+            self._mean.row_shares.append(shares)
+        self._mean.parts += float(of_rows.sum())
         self._mean.parts_shares = self._mean.parts
         return power, error_power
 

@@ -160,8 +160,8 @@ def test_no_elements_agree():
 def test_a_metric_that_is_nan_fails_its_bound(monkeypatch, field, tolerance, prefix):
     measure = module.measure
 
-    def broken(*arguments):
-        metrics = measure(*arguments)
+    def broken(*arguments, **named: bool):
+        metrics = measure(*arguments, **named)
         object.__setattr__(metrics, field, NAN)
         return metrics
 
@@ -381,3 +381,19 @@ def test_all_of_a_row_is_vacuous():
         found = compare(torch.zeros_like(expected), expected, tolerance)
         assert found.verdict == ERROR
         assert f"and {of_row:g} of the RMS exceeds" in found.findings[0]
+
+
+def test_who_asks_for_no_allowed_element_has_the_same_verdict() -> None:
+    expected = torch.linspace(1.0, 2.0, 64, dtype=torch.float64).reshape(8, 8)
+    tolerance = Tolerance(rtol=1e-3, atol=0.0, nmse=1e-7)
+    within = expected * 1.0001
+    one_off, all_off = within.clone(), expected * (1.0 + 9e-4)
+    one_off[2, 5] = 3.0
+    for actual in (within, one_off, all_off):
+        full = compare(actual, expected, tolerance)
+        brief = compare(actual, expected, tolerance, names_allowed=False)
+        assert (brief.verdict, brief.findings) == (full.verdict, full.findings)
+        assert brief.passed or brief.metrics == full.metrics
+    passed = compare(within, expected, tolerance, names_allowed=False)
+    assert passed.metrics is not None
+    assert passed.metrics.worst == ()

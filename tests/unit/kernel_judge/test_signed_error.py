@@ -33,7 +33,7 @@ def signed_errors(
 ) -> tuple[Signed, Signed]:
     """Return the least-squares factor less 1, and the mean error, of one block."""
     sums = SignedSums()
-    sums.add(error, expected)
+    sums.add(error, expected, error.sum(dim=-1))
     return sums.result(unit, lambda: expected)
 
 
