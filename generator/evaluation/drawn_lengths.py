@@ -8,8 +8,8 @@ A solution that is right for the lengths of cases and workloads alone is refused
   the op has; two of more than 1,024 and more than 4,096 keys; one of more than 16,384, and
   so of 256 pages where these are of 64, or on a GPU of more than 32,768;
 - of all other op_types what their audit varies;
-- on a GPU, small cases past the limits of kernels, and rows beyond 65,536 where the definition
-  has a case of rows that repeat: their oracle is cheap.
+- small cases past the limits of kernels, on a GPU larger ones too, and there rows beyond
+  65,536 where the definition has a case of rows that repeat: their oracle is cheap.
 
 Bytes are bounded, so that a CPU takes seconds: sequences that do not fit are shortened, and
 where weights are large, fewer residues are drawn, two at least.
@@ -38,7 +38,8 @@ _MANY_ROWS = 1_024
 # a product with weights of more bytes takes a CPU too long for many rows
 _LIGHT_BYTES = 1 << 20
 # rows that a kernel may number by 16 bits, and bytes of a call with so many; of another
-_FAR_ROWS, _FAR_BYTES, _SMALL_BYTES = 65_536, 9 << 27, 64 << 20
+_FAR_ROWS, _FAR_BYTES = 65_536, 9 << 27
+_SMALL_BYTES = {"cpu": 24 << 20, "cuda": 64 << 20}
 # of rows, however large the weights are
 _FEWEST = 2
 # where an op_type has neither rows nor sequences
@@ -143,16 +144,17 @@ def past_limits(
     draw: random.Random,
     device: torch.device,
 ) -> Iterator[Case]:
-    """Return the cases of size `limits` that are cheap on a GPU; rows that repeat, longer.
+    """Return the cases of size `limits` that are cheap; on a GPU rows that repeat, longer.
 
-    A CPU takes too long for them: what a solution there can't do is drawn above.
+    A CPU takes too long for these: as many rows as it can have are drawn above.
     """
+    # those of far factors are asked apart, as far as kernels take them
+    past = [case for case in cases if case.size == LIMITS and not case.moved]
     if device.type == "cpu":
-        return
-    past = [case for case in cases if case.size == LIMITS]
+        past = [case for case in past if not case.repeats]
     far = next((case for case in past if case.repeats), None)
     for case in past:
-        most = _SMALL_BYTES
+        most = _SMALL_BYTES[device.type]
         if case is far:
             most = _FAR_BYTES
             case = _far(definition, case, _FAR_ROWS + 1 + draw.randrange(1_000))

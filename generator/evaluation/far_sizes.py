@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 
 import torch
 
@@ -52,7 +52,8 @@ def far_sizes(subject: Subject, cases: Sequence[Case]) -> list[FarSize]:
     """Return a small case with its bfloat16 inputs much larger, and much smaller.
 
     All inputs are scaled at once if the outputs follow; else each input that they
-    follow is scaled alone. The list is empty where the op has no oracle, or an output
+    follow is scaled alone, and of the others each two that they follow together, as a
+    product and what is added to it. The list is empty where the op has no oracle, or an output
     has a policy of its own. It is computed once for each definition, since its values
     are always the same.
     """
@@ -80,8 +81,12 @@ def _cases_that_outputs_follow(
     some = list(islice((c for c in few if _is_usual(subject, c)), _CASES))
     usual = [_expected(subject, case) for case in some]
     singles = [(name,) for name in names] if len(names) > 1 else []
+    pairs = [*combinations(names, 2)] if len(names) > 2 else []
     for power in _POWERS if some and None not in usual else ():
-        for group in (tuple(names), *singles):
+        followed: set[str] = set()
+        for group in (tuple(names), *singles, *pairs):
+            if followed & {*group}:
+                continue
             moves = dict.fromkeys(group, power)
             moved = [with_factors(case, case.name, **moves) for case in some]
             gains = _common(
@@ -89,6 +94,7 @@ def _cases_that_outputs_follow(
                 for one, case in zip(usual, moved, strict=True)
             )
             if gains is not None:
+                followed |= {*group}
                 size = "large" if power > 0 else "small"
                 yield FarSize(f"{' and '.join(group)} {size}", moved[0], gains)
                 if len(group) == len(names):

@@ -37,6 +37,15 @@ def far_apart(
     ]
 
 
+def beyond_float16(cases: Iterable[Case], of: str, *names: str) -> list[Case]:
+    """Return the case `of` that name with inputs of about 1 that float16 has no number for.
+
+    It is for inputs by which outputs bend: what follows its inputs is found by itself.
+    """
+    (usual,) = (case for case in cases if case.name == of)
+    return [with_factors(usual, "beyond-float16", **dict.fromkeys(names, 17.0))]
+
+
 def far_codes(case: Case, **shares: int) -> list[Case]:
     """Return cases whose codes of 8 bits are mostly subnormal, and at their largest.
 

@@ -118,6 +118,26 @@ def test_what_is_right_for_published_lengths_alone_is_refused(name: str, run: Ru
     assert reason.startswith("lengths "), reason
 
 
+@pytest.mark.parametrize("name", ["store_kv_kv1_d128", "store_mla_kv_ckv512_kpe64"])
+def test_slots_of_eight_bits_are_refused(name: str):
+    def run(*given):
+        return reference(name)(*given[:-1], given[-1] % 256)
+
+    assert [*subject_of(loaded(name)).interface.input_specs][-1] == "slot_mapping"
+    assert verdict(name, run).startswith("limits: past-limits: ")
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_far_scales_of_queries_are_no_case_past_a_limit(device: str):
+    subject = subject_of(loaded("gqa_single_decode_h32_kv8_d128"))
+    cases = subject.op.cases(subject.definition)
+    assert any(case.moved for case in cases)
+    past = past_limits(
+        subject.definition, cases, random.Random(5), torch.device(device)
+    )
+    assert [case.name for case in past] == ["past-limits"]
+
+
 def test_a_batch_of_empty_sequences_alone_is_asked():
     assert verdict(DECODE, nothing_without_a_page).startswith("no-keys: ")
 
