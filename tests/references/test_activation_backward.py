@@ -106,7 +106,7 @@ def oracle(definition: Definition, inputs: dict[str, Any]) -> torch.Tensor:
             output = 0.5 * x * (1.0 + torch.tanh(inner))
         else:
             size = definition.axes["intermediate_size"]
-            output = x[:, :size] / (1.0 + torch.exp(-x[:, :size])) * x[:, size:]
+            output = x[:, :size] * torch.sigmoid(x[:, :size]) * x[:, size:]
         grads = torch.autograd.grad(output, x, inputs["grad_output"].double())
     grad: torch.Tensor = grads[0]
     return grad
