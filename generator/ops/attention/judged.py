@@ -1,10 +1,13 @@
-"""Cases of decodes that only solutions are asked: no sequence has a key, or each has few.
+"""Cases of attention that only solutions are asked: no keys, few keys, smallest codes.
 
 A kernel may divide its work by the number of pages, or launch no program at all. Production
 kernels are not asked: FlashInfer's planning of such a batch is not part of its contract.
 
 Of few keys with large logits one often outweighs all others by more than 2^128, at any
 place: whoever takes the largest logit of some keys for that of all overflows float32.
+
+Codes of float8_e4m3fn below 2^-6 are subnormal. Where a cache, and queries, are stored in
+it, most codes are so in one case, and their scales as much larger.
 """
 
 from __future__ import annotations
@@ -20,8 +23,35 @@ _SEQUENCES = 5
 _FEW = (*range(4, 12), *range(4, 12), *range(4, 12))
 
 
+# draws have a deviation of 1 or 2, and the least code is 2^-9
+_TO_SUBNORMAL = -7.0
+
+
 def of_solutions(definition: Definition) -> list[Case]:
-    """Return the cases of decodes without a key and with few; none of a prefill."""
+    """Return the cases of decodes without a key and with few, and those of smallest codes."""
+    return [*_of_decodes(definition), *_of_smallest_codes(definition)]
+
+
+def _of_smallest_codes(definition: Definition) -> list[Case]:
+    """Return the case whose stored codes are mostly subnormal, where a scale belongs to each."""
+    specs = definition.interface.input_specs
+    moved: dict[str, float] = {}
+    for scale in (name for name in specs if name.endswith("_scale")):
+        stem = scale.removesuffix("_scale")
+        for name in (stem, f"{stem}_cache"):
+            if name in specs and specs[name].dtype == "float8_e4m3fn":
+                moved |= {name: _TO_SUBNORMAL, scale: -_TO_SUBNORMAL}
+    if not moved:
+        return []
+    lengths = [5, 33, 70]
+    queries = lengths if is_prefill(definition) else [1] * len(lengths)
+    page_size = definition.axes["page_size"]
+    case = paged_case("smallest-codes", "small", queries, lengths, page_size)
+    return [replace(case, moved=moved)]
+
+
+def _of_decodes(definition: Definition) -> list[Case]:
+    """Return the decodes without a key and with few; none of a prefill."""
     if is_prefill(definition):
         return []
     page_size = definition.axes["page_size"]

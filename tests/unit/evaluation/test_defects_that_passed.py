@@ -49,6 +49,11 @@ from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
             "sm_scale rounded to float16",
             "factors-up",
         ),
+        (
+            "gqa_paged_decode_qe4m3_kve4m3_h32_kv8_d128_ps64",
+            "k_cache: subnormal codes taken as 0",
+            "smallest-codes",
+        ),
         # refused by a bound: what four tokens or more share is less than what one has
         ("moe_fp8_block_shared_topk9_e257_h7168_i128", "output 1 % too large", "batch"),
     ],

@@ -7,5 +7,5 @@ from kernel_judge.definition import Case, Definition
 
 
 def cases(definition: Definition) -> list[Case]:
-    """Return the decodes in which no sequence has a key, or each has few."""
+    """Return the decodes without a key and with few, and those of smallest codes."""
     return of_solutions(definition)
