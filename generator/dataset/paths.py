@@ -294,7 +294,7 @@ def misplaced(path: str) -> Problem:
     """Return the Problem of a file or folder at a depth where nothing reads it."""
     kind = path.split("/", 1)[0]
     right = _LAYOUT[kind]
-    message = f"Nothing reads this: {kind} lie at {right}."
+    message = f"Nothing reads this: files of {kind}/ lie at {right}."
     return PATH_DEPTH.problem(path, message, fix=f"Move it to {right}, or remove it.")
 
 
