@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ __all__ = ["pytest_addoption"]
 # libgomp reads it when torch loads, which is after conftest.py.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 _TOO_LONG: pytest.StashKey[Any] = pytest.StashKey()
+_WORKLOADS: pytest.StashKey[dict[Path, Any]] = pytest.StashKey()
 _WATCHDOG: pytest.StashKey[Any] = pytest.StashKey()
 
 
@@ -262,10 +264,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         seeds = dict.fromkeys(metafunc.config.getoption("--seed") or ())
         device = _device(metafunc.config)
         chosen = metafunc.config.getoption("--workloads")
-        workloads = Workloads(_dataset(cls), chosen)
+        of_datasets = metafunc.config.stash.setdefault(_WORKLOADS, {})
+        dataset = _dataset(cls)
+        workloads = of_datasets.setdefault(dataset, Workloads(dataset, chosen))
         spread(metafunc, cls, sizes, device, recordings, list(seeds), workloads)
 
 
+@cache
 def _dataset(cls: type) -> Path:
     """Return the root of the dataset that a class's rendered file lies in."""
     tests = Path(inspect.getfile(cls)).parent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -56,16 +56,23 @@ class Workloads:
     dataset: Path | None
     chosen: str
     fit: Fit | None = None
+    # by definition: each of a class's tests asks
+    _known: dict[str, list[Case]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def of(self, subject: Subject) -> list[Case]:
         """Return the workloads of a definition. Raises ValueError with a line."""
         if self.dataset is None or self.chosen == "none":
             return []
+        if subject.name not in self._known:
+            self._known[subject.name] = self._read(self.dataset, subject)
+        return [*self._known[subject.name]]
+
+    def _read(self, dataset: Path, subject: Subject) -> list[Case]:
         definition, op = subject.definition, subject.op
         cases_of_op = op.cases(definition)
-        cases, wrong = workload_cases(
-            self.dataset, definition, cases_of_op, op.make_inputs
-        )
+        cases, wrong = workload_cases(dataset, definition, cases_of_op, op.make_inputs)
         if wrong:
             raise ValueError(wrong)
         return [replace(case, fit=self.fit) for case in cases]
