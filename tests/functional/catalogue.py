@@ -14,6 +14,7 @@ from tests.functional.hacks_of_corners import (
     BY_CALLS,
     BY_ERRORS,
 )
+from tests.functional.hacks_of_interpreters import BY_INTERPRETER
 from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
 from tests.functional.hacks_of_objects import BY_OBJECTS
 from tests.functional.hacks_of_parts import BY_PARTS
@@ -29,7 +30,7 @@ from tests.unit.evaluation.test_wrong_by_a_sign import IN_ONE_DIRECTION
 from tests.unit.evaluation.test_wrong_gates import OVERFLOWS
 from tests.unit.evaluation.test_wrong_lengths import RIGHT_WHERE_PUBLISHED
 from tests.unit.evaluation.test_wrong_samplers import WRONG as SAMPLERS
-from tests.unit.evaluation.test_wrong_values import RIGHT_WHERE_USUAL
+from tests.unit.evaluation.test_wrong_values import BENT, RIGHT_WHERE_USUAL
 
 HACKS: tuple[Hack, ...] = (
     *BY_VALUES,
@@ -43,6 +44,7 @@ HACKS: tuple[Hack, ...] = (
     *BY_CALLS,
     *BY_PARTS,
     *BY_SIGNALS,
+    *BY_INTERPRETER,
 )
 
 
@@ -203,6 +205,7 @@ KINDS = (
             "functions of the worker replaced where they are held",
             "code of the worker's functions replaced",
             "JSON replaced",
+            *(hack.name for hack in BY_INTERPRETER),
         ),
     ),
     Kind(
@@ -334,8 +337,8 @@ KINDS = (
     ),
     Kind(
         "right for usual values alone",
-        "scales and codes far from the usual, and inputs times 2^17 and 2^-17 that outputs follow",
-        tuple(f"{name} {change.__name__}" for name, change in RIGHT_WHERE_USUAL),
+        "scales and codes far from the usual, and inputs times 2^17 and 2^-17",
+        (*(f"{name} {change.__name__}" for name, change in RIGHT_WHERE_USUAL), *BENT),
         "test_wrong_values.py",
     ),
     Kind(

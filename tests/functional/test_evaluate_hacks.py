@@ -16,6 +16,7 @@ from tests.functional.hacks_of_corners import (
     BY_CALLS,
     BY_ERRORS,
 )
+from tests.functional.hacks_of_interpreters import BY_INTERPRETER
 from tests.functional.hacks_of_machine import BY_KERNEL, BY_TENSORS
 from tests.functional.hacks_of_objects import BY_OBJECTS
 from tests.functional.hacks_of_parts import BY_PARTS
@@ -24,7 +25,7 @@ from tests.functional.hacks_of_signals import BY_SIGNALS
 from tests.functional.hacks_of_state import BY_STATE
 
 HACKS = (*BY_VALUES, *BY_PROCESSES, *BY_TENSORS, *BY_OBJECTS, *BY_ERRORS, *BY_PARTS)
-STATE = (*BY_STATE, *BY_KERNEL, *BY_ANSWERS, *BY_CALLS, *BY_SIGNALS)
+STATE = (*BY_INTERPRETER, *BY_STATE, *BY_KERNEL, *BY_ANSWERS, *BY_CALLS, *BY_SIGNALS)
 HONEST = f"{RIGHT}\ndef run(x, weight):\n    return norm(x, weight)\n"
 
 
