@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 
 import torch
 
@@ -53,7 +53,7 @@ def far_sizes(subject: Subject, cases: Sequence[Case]) -> list[FarSize]:
 
     All inputs are scaled at once if the outputs follow; else each input that they
     follow is scaled alone, and of the others each two that they follow together, as a
-    product and what is added to it. The list is empty where the op has no oracle, or an output
+    product and what is added to it; one of two may be in float32. The list is empty where the op has no oracle, or an output
     has a policy of its own. It is computed once for each definition, since its values
     are always the same.
     """
@@ -70,7 +70,7 @@ def _cases_that_outputs_follow(
     known = subject.definition
     # of one key attention is homogeneous in queries, of which large ones meet the finite
     # logits that kernels give to masked keys
-    few = [c for c in cases if min(c.axes.values(), default=_FEWEST) >= _FEWEST]
+    few = [c for c in cases if _fewest(c) >= _FEWEST]
     if not few or subject.op.policies or subject.op.oracle is None:
         return
     specs = known.interface.input_specs.items()
@@ -81,8 +81,16 @@ def _cases_that_outputs_follow(
     some = list(islice((c for c in few if _is_usual(subject, c)), _CASES))
     usual = [_expected(subject, case) for case in some]
     singles = [(name,) for name in names] if len(names) > 1 else []
-    pairs = [*combinations(names, 2)] if len(names) > 2 else []
+    pairs: list[tuple[str, ...]] = []
+    if len(names) > 2:
+        pairs += combinations(names, 2)
+    # a state in float32 and what is added to it
+    pairs += product(names, [n for n, s in specs if s.dtype == "float32" and s.shape])
+    found: list[tuple[str, ...]] = []
     for power in _POWERS if some and None not in usual else ():
+        if power != _POWERS[0]:
+            # there are many, and an oracle may be slow
+            pairs = found
         followed: set[str] = set()
         for group in (tuple(names), *singles, *pairs):
             if followed & {*group}:
@@ -95,10 +103,17 @@ def _cases_that_outputs_follow(
             )
             if gains is not None:
                 followed |= {*group}
+                found += [group] if group in pairs else []
                 size = "large" if power > 0 else "small"
                 yield FarSize(f"{' and '.join(group)} {size}", moved[0], gains)
-                if len(group) == len(names):
+                if group == tuple(names):
                     break
+
+
+def _fewest(case: Case) -> int:
+    """Return the shortest axis of a case; that of a batch of sequences is none of these."""
+    others = [n for name, n in case.axes.items() if name != "batch_size"]
+    return min(others or case.axes.values(), default=_FEWEST)
 
 
 def _common(

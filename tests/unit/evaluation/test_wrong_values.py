@@ -73,6 +73,7 @@ RIGHT_WHERE_USUAL: tuple[tuple[str, Change], ...] = (
     (DECODE, through_float16),
     ("causal_conv1d_update_gated_d1024_w3", through_float16),
     ("lora_expand_r16_n1024", through_float16),
+    ("mamba1_update_d1536_s16", through_float16),
     (CODES, scales_in_float16),
     (CODES, subnormal_codes_as_zero),
 )
@@ -163,6 +164,16 @@ def test_references_are_right_there(name: str) -> None:
         (GRADIENT, ["grad_output large", "grad_output small"]),
         # a product of two, of which one is large, and what is added to it
         ("lora_expand_r16_n1024", ["x and base large", "x and base small"]),
+        # a state in float32, and what is added to it
+        (
+            "mamba1_update_d1536_s16",
+            [
+                "x and state large",
+                "C and D large",
+                "x and state small",
+                "C and D small",
+            ],
+        ),
         # tokens are drawn: nothing to multiply
         ("argmax_rows_v128256", []),
     ],
