@@ -86,11 +86,11 @@ def _cases_that_outputs_follow(
         pairs += combinations(names, 2)
     # a state in float32 and what is added to it
     pairs += product(names, [n for n, s in specs if s.dtype == "float32" and s.shape])
-    found: list[tuple[str, ...]] = []
+    followed_pairs: list[tuple[str, ...]] = []
     for power in _POWERS if some and None not in usual else ():
         if power != _POWERS[0]:
             # there are many, and an oracle may be slow
-            pairs = found
+            pairs = followed_pairs
         followed: set[str] = set()
         for group in (tuple(names), *singles, *pairs):
             if followed & {*group}:
@@ -103,7 +103,7 @@ def _cases_that_outputs_follow(
             )
             if gains is not None:
                 followed |= {*group}
-                found += [group] if group in pairs else []
+                followed_pairs += [group] if group in pairs else []
                 size = "large" if power > 0 else "small"
                 yield FarSize(f"{' and '.join(group)} {size}", moved[0], gains)
                 if group == tuple(names):
