@@ -15,13 +15,13 @@ from generator.ops.attention.cases import ragged_cases, ragged_inputs
 from generator.ops.attention.flashinfer import prefill_backends, ragged_prefill
 from generator.ops.attention.oracle import oracle_ragged, rows_with_a_key
 from generator.ops.attention.relations import attention_relations
-from generator.ops.attention.tolerances import attention_tolerances
+from generator.ops.attention.tolerances import LSE_OF_MANY_KEYS, attention_tolerances
 from generator.ops.attention.variant import variant_of
 from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
-TOLERANCES = attention_tolerances(products=256, total=800)
+TOLERANCES = (*attention_tolerances(products=256, total=800), LSE_OF_MANY_KEYS)
 
 
 def cases(definition: Definition) -> list[Case]:
