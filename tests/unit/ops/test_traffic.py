@@ -116,11 +116,10 @@ def captured_lines(name: str) -> list[dict[str, str]]:
 def test_the_dataset_has_long_workloads_and_queries_that_see_keys(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    exit_status = workload_lengths.main([])
+    assert workload_lengths.main([]) == 0
     long, live = capsys.readouterr().out.splitlines()[-2:]
     assert long.startswith("ok: ")
-    # what ran live is on record of GPUs, which this machine need not have
-    assert exit_status == (1 if live.startswith("FAILED: ") else 0)
+    assert live.startswith("ok: ")
 
 
 def test_every_op_type_of_attention_is_measured() -> None:
