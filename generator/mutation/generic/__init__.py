@@ -13,7 +13,7 @@ from generator.mutation.generic import (
     precision,
     statements,
 )
-from generator.mutation.generic.code import Edit, SourceCode
+from generator.mutation.generic.code import Edit, SourceCode, at_path
 from generator.mutation.generic.mutant import Mutant
 from generator.problems.messages import one_line
 
@@ -54,13 +54,17 @@ def generic_mutants(source: str) -> tuple[Mutant, ...]:
     code = SourceCode.parse(source)
     edits = [edit for operator in OPERATORS for edit in operator(code)]
     edits.sort(key=lambda edit: (edit.node.lineno, edit.node.col_offset))
-    seen = {ast.dump(code.tree)}
+    paths = code.paths
+    known = {path: ast.dump(at_path(code.tree, path)) for path in {*paths.values()}}
+    seen = {*known.items()}
     mutants = []
     for edit in edits:
         changed = code.with_edit(edit)
-        tree = ast.dump(ast.parse(changed))
-        if tree not in seen:
-            seen.add(tree)
+        # what lies beside the statement that an edit changes is what it was
+        path = paths[edit.node]
+        statement = path, ast.dump(at_path(ast.parse(changed), path))
+        if statement not in seen:
+            seen.add(statement)
             mutants.append(_mutant(code, edit, changed))
     return tuple(mutants)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 # checks of the inputs, imports and messages: no part of the computation
 _LEFT_ALONE = (ast.Assert, ast.Raise, ast.Import, ast.ImportFrom, ast.JoinedStr)
 _NOT_CODE = ("annotation", "returns", "decorator_list", "type_comment")
+# to a statement: of each one on the way, the field and the place there
+Path = tuple[tuple[str, int], ...]
 _ATOMS = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.Tuple)
 
 
@@ -42,9 +45,31 @@ class SourceCode:
         """Yield the nodes of the given types."""
         return (node for node in self.nodes if isinstance(node, kinds))
 
-    def text_of(self, node: ast.AST) -> str:
+    def text_of(self, node: ast.expr | ast.stmt) -> str:
         """Return the source of a node."""
-        return ast.get_source_segment(self.source, node) or ""
+        first, last = self.span(node)
+        return self.bytes[first:last].decode()
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Return where a node's source begins and ends in `bytes`."""
+        (first, begin), (last, end) = _start(node), _end(node)
+        return self._starts[first] + begin, self._starts[last] + end
+
+    @cached_property
+    def paths(self) -> Mapping[ast.AST, Path]:
+        """Return where the innermost statement around each node stands in the tree."""
+        return dict(_paths(self.tree, ()))
+
+    @cached_property
+    def bytes(self) -> bytes:
+        """Return the source in UTF-8: column offsets of a tree count its bytes."""
+        return self.source.encode()
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Return where each line begins; lines count from 1."""
+        lines = self.bytes.splitlines(keepends=True)
+        return [0, *accumulate(map(len, lines), initial=0)]
 
     def with_edits(self, edits: Iterable[Edit]) -> str:
         """Return the whole source with edits. Raises ValueError where two overlap."""
@@ -60,14 +85,16 @@ class SourceCode:
 
     def with_edit(self, edit: Edit) -> str:
         """Return the whole source with one edit."""
-        # column offsets of a tree count UTF-8 bytes
-        lines = self.source.encode().splitlines(keepends=True)
-        node = edit.node
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        before = lines[first][: node.col_offset]
-        after = lines[last][node.end_col_offset :]
-        changed = before + edit.text.encode() + after
-        return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
+        first, last = self.span(edit.node)
+        text = self.bytes
+        return (text[:first] + edit.text.encode() + text[last:]).decode()
+
+
+def at_path(tree: ast.AST, path: Path) -> ast.AST:
+    """Return the statement of a tree that stands at a path."""
+    for field, place in path:
+        tree = getattr(tree, field)[place]
+    return tree
 
 
 def rewritten(node: ast.expr | ast.stmt, **fields: Any) -> str:
@@ -86,6 +113,16 @@ def written(node: ast.expr | ast.stmt) -> str:
     if isinstance(node, ast.Slice) or (atom and not bare):
         return text
     return f"({text})"
+
+
+def _paths(node: ast.AST, path: Path) -> Iterator[tuple[ast.AST, Path]]:
+    for field, value in ast.iter_fields(node):
+        parts = value if isinstance(value, list) else [value]
+        for place, part in enumerate(parts):
+            if isinstance(part, ast.AST):
+                own = (*path, (field, place)) if isinstance(part, ast.stmt) else path
+                yield part, own
+                yield from _paths(part, own)
 
 
 def _start(node: ast.expr | ast.stmt) -> tuple[int, int]:
