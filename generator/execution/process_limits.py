@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -13,6 +14,8 @@ from types import FrameType
 _AGAIN_SECONDS = 0.25
 # beside what a definition's cases need
 MORE_BYTES = 2 * 2**30
+# of malloc.h: how many parts of the memory are the system's own
+_M_MMAP_MAX = -4
 _STATUS = Path("/proc/self/statm")
 
 
@@ -53,6 +56,15 @@ def passing_bytes() -> int:
         return 0
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return max(0, most * 1024 - pages * resource.getpagesize())
+
+
+def keep_freed_memory() -> None:
+    """Let malloc use again what large tensors leave, where it is glibc's.
+
+    Of the system each one would be new memory, which it fills with zeros first.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_MAX, 0)
 
 
 def limit_memory(more_bytes: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -36,3 +38,30 @@ def test_a_limit_of_memory_is_above_what_is_there_already():
             link.send({"event": str(len(small))})
 
     assert of_child(grows)[0] == {"event": str(2**20)}
+
+
+def test_large_tensors_get_no_memory_of_their_own_from_the_system():
+    # the fourth number of mallinfo2(): how many parts are the system's own
+    code = """
+import ctypes, sys, torch
+from generator.execution.process_limits import keep_freed_memory
+class Info(ctypes.Structure):
+    _fields_ = [(f"number{n}", ctypes.c_size_t) for n in range(10)]
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Info
+if sys.argv[1] == "keeps":
+    keep_freed_memory()
+before = mallinfo().number3
+large = torch.ones(2 ** 24)
+print(mallinfo().number3 - before)
+"""
+    new = [
+        subprocess.run(
+            [sys.executable, "-c", code, how],
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.strip()
+        for how in ("", "keeps")
+    ]
+    assert new == ["1", "0"]
