@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
@@ -17,6 +17,7 @@ from generator.mutation.generic.precision import is_of_dtype_alone
 from generator.mutation.mutant_runner import Load, MutantRunner, Raised, Run
 from generator.mutation.mutants_result import MutantResult
 from generator.mutation.unread import unread_inputs
+from generator.mutation.watch import Watch
 from generator.ops.domain_mutants import domain_mutants
 from generator.ops.factor_mutants import factor_mutants, usual_factors
 from generator.ops.geometry import fitting, for_limits, reduced, tiny
@@ -34,6 +35,7 @@ from kernel_judge.reference import load_run
 DOMAIN, LIMIT = "domain", "limit"
 # the status of a mutant that is still to run in slow cases
 PENDING = "pending"
+NO_OTHER_VALUE = "no other value in any case, nor in 200 random cases"
 EQUIVALENCE_SECONDS = 30.0
 
 
@@ -41,12 +43,14 @@ EQUIVALENCE_SECONDS = 30.0
 class Planned:
     """A mutant that has not run yet; `result` names it.
 
-    `cast` is its change of the text, where that changes a dtype or a precision alone.
+    `edit` is its change of the text, if it is one; it `is_cast` if that changes a dtype or
+    a precision alone.
     """
 
     result: MutantResult
     load: Load
-    cast: Edit | None = None
+    edit: Edit | None = None
+    is_cast: bool = False
 
 
 @dataclass
@@ -63,19 +67,19 @@ class AuditJob:
         """Run one mutant; call `on_survival` if it passes all tests of quick cases.
 
         One that returns the reference's bits is called again only if it does not return
-        them in the random cases as well: those are many calls in a row. A cast that does
-        is PENDING where there are slow cases: there it is run together with others.
+        them in the random cases as well: those are many calls in a row. One that does is
+        PENDING where there are slow cases.
         """
         mutant = self.planned[place]
         random = bool(self.equivalences)
-        slow = False if random and self.has_slow_cases else None
+        slow = False if self.shares_slow_cases else None
         try:
             catch = self.runner.judge(mutant.load, repeats=not random, slow=slow)
             if catch is None:
                 on_survival()
                 proof = self._prove_equivalence(mutant.load)
                 if slow is False:
-                    if proof.same_bits and mutant.cast is not None:
+                    if proof.same_bits:
                         return replace(mutant.result, status=PENDING, why=proof.how)
                     catch = self.runner.judge(mutant.load, repeats=False, slow=True)
                 if catch is None and proof.equivalent:
@@ -88,10 +92,36 @@ class AuditJob:
             return replace(mutant.result, status=CAUGHT, **vars(catch))
         return replace(mutant.result, status=SURVIVED, why=proof.how)
 
+    def unchanged(
+        self, places: Collection[int], on_proof: Callable[[], None], *, slow: bool
+    ) -> list[int] | None:
+        """Return which mutants change no value while the reference runs in their place.
+
+        That is in slow cases, or in all others and in random ones; `on_proof` is called
+        before these. None where it can't be told, or the reference returned other bits.
+        """
+        edits = {n: e for n in places if (e := self.planned[n].edit) is not None}
+        try:
+            watch = Watch.of(self.definition.reference, edits)
+            if watch is None:
+                return None
+            # the shortest cases first: most mutants change a value there
+            if not slow:
+                on_proof()
+                if not self._prove_equivalence(watch.load).same_bits:
+                    return None
+            catch = self.runner.judge(
+                watch.load, repeats=False, slow=slow, exactly=True
+            )
+        except (TimeIsUp, SyntaxError, ValueError):
+            return None
+        return sorted(watch.unchanged) if catch is None else None
+
     @property
-    def has_slow_cases(self) -> bool:
-        """Return whether a case is one that mutants share."""
-        return any(stand.is_slow for stand in self.runner.prepared_cases)
+    def shares_slow_cases(self) -> bool:
+        """Return whether there are cases that mutants run in after all others."""
+        slow = any(stand.is_slow for stand in self.runner.prepared_cases)
+        return slow and bool(self.equivalences)
 
     def settle(self, pending: MutantResult, place: int) -> MutantResult:
         """Return the result of a PENDING mutant: it runs alone in the slow cases."""
@@ -121,7 +151,7 @@ class AuditJob:
 
     def are_same(self, places: Sequence[int], *, slow: bool) -> bool:
         """Return whether changes planted together return the reference's bits."""
-        edits = [e for place in places if (e := self.planned[place].cast) is not None]
+        edits = [e for place in places if (e := self.planned[place].edit) is not None]
         reference = self.definition.reference
         try:
             source = SourceCode.parse(reference).with_edits(edits)
@@ -264,8 +294,9 @@ def _planned(
         result = MutantResult(
             mutant.name, mutant.kind, SURVIVED, mutant.line, mutant.before, mutant.after
         )
-        cast = mutant.edit if is_of_dtype_alone(mutant.edit) else None
-        yield Planned(result, partial(load_run, mutant.source), cast)
+        is_cast = is_of_dtype_alone(mutant.edit)
+        load = partial(load_run, mutant.source)
+        yield Planned(result, load, mutant.edit, is_cast)
     for other in domain_mutants(subject.definition):
         result = MutantResult(f"{DOMAIN}: {other.name}", DOMAIN, SURVIVED)
         yield Planned(result, _wrapping(other, partial(load_run, definition.reference)))

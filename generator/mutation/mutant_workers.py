@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
 
 from generator.execution.child import Link
 from generator.execution.forks import Forks, Work
-from generator.execution.outcome import DONE, TIMED_OUT, Outcome
+from generator.execution.outcome import DONE, TIMED_OUT, CannotRun, Outcome
 from generator.execution.process_limits import (
     MORE_BYTES,
     TimeIsUp,
     limit_memory,
     passing_bytes,
 )
-from generator.mutation.audit_job import EQUIVALENCE_SECONDS, PENDING, AuditJob
+from generator.mutation.audit_job import (
+    EQUIVALENCE_SECONDS,
+    NO_OTHER_VALUE,
+    PENDING,
+    AuditJob,
+)
 from generator.mutation.mutants_result import MutantResult
 from generator.results import audits
 from generator.results.audits import CAUGHT, EQUIVALENT, SURVIVED
@@ -39,7 +44,7 @@ def run_all(
     """Yield the place and the result of each mutant, in the order in which they end.
 
     `lanes` forks run side by side. `waiting` is the timeout of a mutant in wall-clock
-    seconds.
+    seconds. Raises CannotRun where the reference itself fails in a fork.
     """
     seconds = waiting_seconds(job) if waiting is None else waiting
 
@@ -48,14 +53,23 @@ def run_all(
         return asdict(job.audit(place, on_survival))
 
     pending: dict[int, MutantResult] = {}
-    run = _limited(job, work)
-    for place, outcome in Forks(lanes, seconds).run(run, range(len(job.planned))):
+    same = unchanged(job, [*range(len(job.planned))], seconds, slow=False)
+    for place in same:
+        result = replace(job.planned[place].result, why=NO_OTHER_VALUE)
+        if job.shares_slow_cases:
+            pending[place] = replace(result, status=PENDING)
+        else:
+            yield place, replace(result, status=EQUIVALENT)
+    places = [place for place in range(len(job.planned)) if place not in same]
+    for at, outcome in Forks(lanes, seconds).run(_limited(job, work), places):
+        place = places[at]
         result = _result(job.planned[place].result, outcome)
         if result.status == PENDING:
             pending[place] = result
         else:
             yield place, result
-    yield from _settled(job, lanes, seconds, dict(sorted(pending.items())))
+    if job.shares_slow_cases:
+        yield from _settled(job, lanes, seconds, dict(sorted(pending.items())))
 
 
 def _settled(
@@ -63,7 +77,8 @@ def _settled(
 ) -> Iterator[tuple[int, MutantResult]]:
     """Yield the results of mutants that returned the reference's bits in quick cases.
 
-    In slow ones they are run together. Where that gives other bits, each runs alone.
+    In slow ones those that change no value there don't run. Casts are run together; where
+    that gives other bits, each runs alone. Raises CannotRun if the reference itself fails.
     """
 
     def grouped(places: list[int], link: Link) -> list[list[int]]:
@@ -76,13 +91,18 @@ def _settled(
     def alone(place: int, link: Link) -> dict[str, Any]:
         return asdict(job.settle(pending[place], place))
 
-    if not pending:
-        return
-    forks, left = Forks(lanes, seconds), set(pending)
-    ((_, outcome),) = Forks(1, seconds).run(_limited(job, grouped), [list(pending)])
-    groups = outcome.value if outcome.status == DONE else []
-    groups = [[p for p in group if p in pending] for group in groups]
+    left = set(pending)
+    for one in left.intersection(unchanged(job, [*pending], seconds, slow=True)):
+        left.remove(one)
+        yield one, replace(pending[one], status=EQUIVALENT)
+    casts = [place for place in sorted(left) if job.planned[place].is_cast]
+    groups: list[list[int]] = []
+    if len(casts) > 1:
+        ((_, outcome),) = Forks(1, seconds).run(_limited(job, grouped), [casts])
+        groups = outcome.value if outcome.status == DONE else []
+    groups = [[p for p in group if p in casts] for group in groups]
     groups = [group for group in groups if len(group) > 1]
+    forks = Forks(lanes, seconds)
     for place, outcome in forks.run(_limited(job, are_same), groups):
         if outcome.status == DONE and outcome.value is True:
             for one in left.intersection(groups[place]):
@@ -108,12 +128,15 @@ def _limited(job: AuditJob, work: Callable[[Any, Link], Any]) -> Work:
     return limited
 
 
-def objection(job: AuditJob, waiting: float | None = None) -> str | None:
+def objection(
+    job: AuditJob, waiting: float | None = None, *, slow: bool | None = None
+) -> str | None:
     """Return why the reference fails in a fork that runs mutants, None if it passes.
 
     It passed while it was prepared: in the fork its memory limit may be too small, or
     it changes its process. Mutants would be caught for the same reason. Where it returns
-    the same bits again it is not called a second time.
+    the same bits again it is not called a second time. `slow` asks for those of the cases
+    that are, or are not.
     """
     name = "the reference"
     planned = MutantResult(name, "", SURVIVED)
@@ -121,7 +144,7 @@ def objection(job: AuditJob, waiting: float | None = None) -> str | None:
 
     def work(place: int, link: Link) -> dict[str, Any]:
         try:
-            catch = job.runner.judge(load, repeats=False)
+            catch = job.runner.judge(load, repeats=False, slow=slow)
         except TimeIsUp as error:
             return asdict(replace(planned, status=audits.TIMED_OUT, why=str(error)))
         caught = {} if catch is None else {"status": CAUGHT, **vars(catch)}
@@ -134,6 +157,30 @@ def objection(job: AuditJob, waiting: float | None = None) -> str | None:
         at = " in case ".join(filter(None, (result.test or "run", result.case)))
         return f"{name} itself does not pass {at} where mutants run: {result.why}"
     return None
+
+
+def unchanged(
+    job: AuditJob, places: Sequence[int], waiting: float, *, slow: bool
+) -> list[int]:
+    """Return which mutants change no value while the reference runs in a fork.
+
+    That is in slow cases, or in all others and random ones. Raises CannotRun where the
+    reference does not pass there.
+    """
+
+    def work(asked: Sequence[int], link: Link) -> list[int] | None:
+        on_proof = partial(link.at, within=_CHECKING + waiting)
+        return job.unchanged(asked, on_proof, slow=slow)
+
+    if job.equivalences:
+        ((_, outcome),) = Forks(1, waiting).run(_limited(job, work), [places])
+        # a mutant may have written it
+        if outcome.status == DONE and isinstance(outcome.value, list):
+            return [place for place in places if place in outcome.value]
+    only = slow if job.shares_slow_cases else None
+    if (why := objection(job, waiting, slow=only)) is not None:
+        raise CannotRun(why)
+    return []
 
 
 def _result(planned: MutantResult, outcome: Outcome) -> MutantResult:

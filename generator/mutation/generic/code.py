@@ -120,9 +120,9 @@ def _paths(node: ast.AST, path: Path) -> Iterator[tuple[ast.AST, Path]]:
         parts = value if isinstance(value, list) else [value]
         for place, part in enumerate(parts):
             if isinstance(part, ast.AST):
-                own = (*path, (field, place)) if isinstance(part, ast.stmt) else path
-                yield part, own
-                yield from _paths(part, own)
+                inner = (*path, (field, place)) if isinstance(part, ast.stmt) else path
+                yield part, inner
+                yield from _paths(part, inner)
 
 
 def _start(node: ast.expr | ast.stmt) -> tuple[int, int]:

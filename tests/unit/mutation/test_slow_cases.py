@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
 
+from generator.execution.outcome import CannotRun
 from generator.mutation import mutant_workers
-from generator.mutation.audit_job import PENDING, AuditJob, prepare
+from generator.mutation.audit_job import (
+    NO_OTHER_VALUE,
+    PENDING,
+    AuditJob,
+    prepare,
+)
 from generator.mutation.generic.code import Edit, SourceCode
 from generator.mutation.mutant_workers import run_all
 from generator.mutation.mutants_result import MutantResult
 from generator.mutation.prepared_case import PreparedCase
+from generator.mutation.watch import Watch
 from generator.results.audits import CAUGHT, EQUIVALENT
 from generator.rules.load import load_definitions
 from kernel_judge.definition import WORKLOAD
@@ -41,31 +49,53 @@ def is_workload(self: PreparedCase) -> bool:
     return self.case.size == WORKLOAD
 
 
-def test_all_mutants_fare_as_they_do_without_slow_cases(job, monkeypatch):
+@pytest.mark.parametrize("can_be_followed", [True, False])
+def test_all_mutants_fare_as_they_do_without_slow_cases(
+    job, monkeypatch, can_be_followed
+):
+    monkeypatch.setattr(Watch, "of", lambda *ignored: None)
     monkeypatch.setattr(PreparedCase, "is_slow", property(lambda self: False))
     before = results(job)
+    if can_be_followed:
+        monkeypatch.undo()
     monkeypatch.setattr(PreparedCase, "is_slow", property(is_workload))
-    shared: list[list[int]] = []
-    settled = mutant_workers._settled
+    asked: list[list[int]] = []
+    unchanged = mutant_workers.unchanged
 
-    def noted(job, lanes, seconds, pending):
-        shared.extend(job.groups([*pending]))
-        yield from settled(job, lanes, seconds, pending)
+    def noted(job, places, waiting, *, slow):
+        same = unchanged(job, places, waiting, slow=slow)
+        asked.append([place for place in places if place not in same])
+        return same
 
-    monkeypatch.setattr(mutant_workers, "_settled", noted)
+    monkeypatch.setattr(mutant_workers, "unchanged", noted)
     after = results(job)
     assert {n: r.status for n, r in after.items()} == {
         n: r.status for n, r in before.items()
     }
-    # some were planted together
-    assert max(map(len, shared)) > 1
     (other,) = (r for n, r in after.items() if n.startswith(f"precision {OTHER}"))
     assert (other.status, other.case) == (CAUGHT, "workload one")
     (same,) = (r for n, r in after.items() if n.startswith(f"precision {SAME}"))
-    assert (same.status, same.why) == (EQUIVALENT, "the same bits in 200 random cases")
-    # changes of other kinds are not: one may hide another
-    names = {job.planned[place].result.kind for group in shared for place in group}
-    assert names == {"precision", "dropped"}
+    why = NO_OTHER_VALUE if can_be_followed else "the same bits in 200 random cases"
+    assert (same.status, same.why) == (EQUIVALENT, why)
+    # in the slow case some run together, and changes of other kinds alone
+    casts = [place for place in asked[1] if job.planned[place].is_cast]
+    assert bool(len(casts) > 2) != can_be_followed
+    assert max(map(len, job.groups(casts))) > 1 or can_be_followed
+
+
+def test_a_reference_that_fails_in_a_slow_case_where_mutants_run_is_told(
+    tmp_path, monkeypatch
+):
+    here = f"{FIRST}    import os\n    if len(x) == 201 and os.getpid() != {os.getpid()}:\n"
+    root = dataset_of_one_workload(
+        tmp_path, here + "        raise ValueError('here')\n"
+    )
+    (definition,) = load_definitions(root).definitions
+    job = prepare(definition, None, None, root)
+    monkeypatch.setattr(PreparedCase, "is_slow", property(is_workload))
+    why = "in case workload one where mutants run: raised ValueError: here"
+    with pytest.raises(CannotRun, match=why):
+        results(job)
 
 
 def test_where_a_slow_case_shows_one_of_a_group_each_runs_alone(job, monkeypatch):
