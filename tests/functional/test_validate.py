@@ -273,7 +273,8 @@ def test_a_reader_that_goes_away(root: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk(root: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk(root: Path, unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [*COMMAND, "validate", "--dataset", str(root)],
@@ -282,6 +283,8 @@ def test_a_full_disk(root: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            # empty is as if it were not set: what can't be written stays in a buffer
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert done.returncode == 2
     assert done.stderr == "Error: stdout: No space left on device\n"
