@@ -86,8 +86,11 @@ class SourceCode:
     def with_edit(self, edit: Edit) -> str:
         """Return the whole source with one edit."""
         first, last = self.span(edit.node)
-        text = self.bytes
-        return (text[:first] + edit.text.encode() + text[last:]).decode()
+        text, new = self.bytes, edit.text.encode()
+        if new.isdigit() and text[last:].startswith(b"."):
+            # `4.abs` is no number and no attribute
+            new = b"(" + new + b")"
+        return (text[:first] + new + text[last:]).decode()
 
 
 def at_path(tree: ast.AST, path: Path) -> ast.AST:

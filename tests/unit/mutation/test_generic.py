@@ -147,6 +147,11 @@ def test_a_check_with_another_branch_is_code():
     assert {m.kind for m in generic_mutants(source)} >= {"comparison", "condition"}
 
 
+def test_a_number_whose_attribute_is_taken_stands_in_brackets():
+    changed = [m.source for m in generic_mutants("y = torch.rand(4).abs()\n")]
+    assert "y = (4).abs()\n" in changed
+
+
 def test_text_behind_wide_characters_is_changed_in_the_right_place():
     assert changes('y = ("éé→", a - b)', "operator") == {"y = ('éé→', a + b)"}
 
