@@ -218,73 +218,73 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=86_400.0)
     parser.add_argument("--output", type=Path)
-    given = parser.parse_args()
-    if given.kernels:
+    options = parser.parse_args()
+    if options.kernels:
         return judge_kernel_mutants(
-            device=given.device,
-            jobs=given.jobs,
-            most=given.most,
-            names=given.definitions,
-            seconds=given.seconds,
-            output=given.output,
+            device=options.device,
+            jobs=options.jobs,
+            most=options.most,
+            names=options.definitions,
+            seconds=options.seconds,
+            output=options.output,
         )
     torch.set_num_threads(1)
     try:
-        found = load_definitions(
-            Path(), op_types=given.op_type, names=given.definitions
+        definitions = load_definitions(
+            Path(), op_types=options.op_type, names=options.definitions
         ).definitions
     except Failure as error:
         print(error, file=sys.stderr)
         return 2
-    if not given.definitions:
-        found = tuple({d.reference: d for d in found[::-1]}.values())[::-1]
+    if not options.definitions:
+        definitions = tuple({d.reference: d for d in definitions[::-1]}.values())[::-1]
     total = Counter[str]()
     done = 0
-    for line in _asked(found, given):
+    for line in _asked(definitions, options):
         total += Counter(line["counts"])
         done += 1
         counts = dict(sorted(line["counts"].items()))
         print(line["definition"], f"{line['seconds']:.0f} s", counts, flush=True)
         for one in line["lines"]:
             print(f"  {one}", flush=True)
-    print(f"{done} of {len(found)}", "total", dict(sorted(total.items())))
+    print(f"{done} of {len(definitions)}", "total", dict(sorted(total.items())))
     generic = total["generic refused"] + total["generic passed"]
     share = total["generic passed"] / max(generic, 1)
     broken = total["domain not judged"] + total["generic not judged"]
     is_bad = total["domain passed"] > 0 or share > 0.01 or broken > 0
-    return int(is_bad or done < len(found))
+    return int(is_bad or done < len(definitions))
 
 
 def _asked(
-    found: Sequence[LoadedDefinition], given: argparse.Namespace
+    definitions: Sequence[LoadedDefinition], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Yield a line for each definition: those of the file, then others as they come."""
-    names = {d.name for d in found}
+    names = {d.name for d in definitions}
     known = {}
-    if given.output is not None and given.output.exists():
-        lines = map(json.loads, given.output.read_text("utf-8").splitlines())
+    if options.output is not None and options.output.exists():
+        lines = map(json.loads, options.output.read_text("utf-8").splitlines())
         known = {line["definition"]: line for line in lines}
     yield from (line for name, line in known.items() if name in names)
-    left = [d for d in found if d.name not in known]
-    until = time.monotonic() + given.seconds
+    left = [d for d in definitions if d.name not in known]
+    until = time.monotonic() + options.seconds
 
     def work(number: int, link: Link) -> dict[str, Any]:
         begun = time.monotonic()
         about = {"definition": left[number].name}
-        counts, lines = measured(left[number], given.jobs, given.generic)
+        counts, lines = measured(left[number], options.jobs, options.generic)
         seconds = time.monotonic() - begun
         return {**about, "seconds": seconds, "counts": counts, "lines": lines}
 
     # each defect has its own limit: a definition has as long as all of its defects
-    forks = Forks(given.lanes, 86_400.0, per_fork=1)
+    forks = Forks(options.lanes, 86_400.0, per_fork=1)
     for number, outcome in forks.run(work, range(len(left))):
         line = outcome.value
         if outcome.status != DONE:
             counts = {"domain not judged": 1}
             about = {"definition": left[number].name, "seconds": outcome.seconds}
             line = {**about, "counts": counts, "lines": [outcome.why]}
-        elif given.output is not None:
-            with given.output.open("a", encoding="utf-8") as file:
+        elif options.output is not None:
+            with options.output.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps(line)}\n")
         yield line
         if time.monotonic() > until:

@@ -152,10 +152,10 @@ def _ask(
             said.worst = {"case": one.case, **one.metrics}
 
 
-def _lines(name: str, given: argparse.Namespace, until: float) -> list[str]:
+def _lines(name: str, options: argparse.Namespace, until: float) -> list[str]:
     """Return the lines of one definition, asked in a process that the time ends."""
-    options = ["--device", given.device, "--providers", given.providers]
-    command = [sys.executable, "-m", "tools.judge_kernels", "--here", *options, name]
+    arguments = ["--device", options.device, "--providers", options.providers]
+    command = [sys.executable, "-m", "tools.judge_kernels", "--here", *arguments, name]
     left = max(until - time.monotonic(), 0.1)
     try:
         done = subprocess.run(
@@ -182,32 +182,33 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     # a process that the command starts for one definition
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        found = load_definitions(Path(), names=given.definitions).definitions
+        definitions = load_definitions(Path(), names=options.definitions).definitions
     except Failure as error:
         print(error, file=sys.stderr)
         return 2
-    if given.here:
+    if options.here:
         torch.set_num_threads(1)
-        for definition in found:
-            about = (given.providers.split(","), torch.device(given.device))
+        for definition in definitions:
+            about = (options.providers.split(","), torch.device(options.device))
             for said in said_of(definition, *about):
                 print(json.dumps(asdict(said)), flush=True)
         return 0
     # what compiles is named first
-    found = tuple(sorted(found, key=lambda d: given.definitions.index(d.name)))
-    until = time.monotonic() + given.seconds
+    named = options.definitions
+    definitions = tuple(sorted(definitions, key=lambda d: named.index(d.name)))
+    until = time.monotonic() + options.seconds
     is_bad = False
-    with ThreadPoolExecutor(given.jobs) as pool:
-        tasks = [pool.submit(_lines, d.name, given, until) for d in found]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        tasks = [pool.submit(_lines, d.name, options, until) for d in definitions]
         for task in as_completed(tasks):
             for line in task.result():
                 value = json.loads(line)
                 is_bad |= "failed" in value or bool(value["refused"])
                 print(line, flush=True)
-                if given.output is not None:
-                    with given.output.open("a", encoding="utf-8") as file:
+                if options.output is not None:
+                    with options.output.open("a", encoding="utf-8") as file:
                         file.write(f"{line}\n")
     return int(is_bad)
 

@@ -54,15 +54,15 @@ def main(arguments: list[str]) -> int:
     """Print the table, and whether all shares are reached."""
     root = Path(arguments[0]) if arguments else ROOT
     ran = ran_live(root)
-    found = {op_type: lengths_of(root, op_type, ran) for op_type in OP_TYPES}
+    lengths = {op_type: lengths_of(root, op_type, ran) for op_type in OP_TYPES}
     print("op_type             definitions  32k  ran live  longest  batch")
-    for op_type, one in found.items():
+    for op_type, one in lengths.items():
         print(
             f"{op_type:18} {one.definitions:12} {one.long:4} {one.live:9} "
             f"{one.tokens:8} {one.batch:6}"
         )
     definitions, long, live, queries, seeing = (
-        sum(getattr(one, name) for one in found.values())
+        sum(getattr(one, name) for one in lengths.values())
         for name in ("definitions", "long", "live", "queries", "seeing")
     )
     print(f"{seeing} of {queries} queries of paged and ragged prefill see a key")
@@ -93,8 +93,8 @@ def ran_live(root: Path) -> Mapping[tuple[str, str], Collection[str]]:
 def lengths_of(
     root: Path, op_type: str, ran: Mapping[tuple[str, str], Collection[str]]
 ) -> Lengths:
-    """Return what the workloads of an op_type have; `ran` is what `ran_live` found."""
-    found = Lengths()
+    """Return what the workloads of an op_type have; `ran` is what `ran_live` returns."""
+    lengths = Lengths()
     for path in sorted((root / "definitions" / op_type).glob("*.json")):
         definition = json.loads(path.read_text("utf-8"))
         page = definition["axes"].get("page_size", {}).get("value", 1)
@@ -105,19 +105,19 @@ def lengths_of(
             longest = max(longest, tokens)
             if tokens >= LONG:
                 long.add(workload_identity(workload))
-            found.batch = max(found.batch, len(rows))
+            lengths.batch = max(lengths.batch, len(rows))
             if "qo_indptr" in workload["inputs"]:
                 causal = "noncausal" not in path.stem
-                found.queries += sum(q for q, _ in rows)
-                found.seeing += sum(
+                lengths.queries += sum(q for q, _ in rows)
+                lengths.seeing += sum(
                     min(q, n) if causal else q * (n > 0) for q, n in rows
                 )
-        found.definitions += 1
-        found.long += bool(long)
+        lengths.definitions += 1
+        lengths.long += bool(long)
         basis = basis_in(root, path.relative_to(root).as_posix())
-        found.live += bool(long.intersection(ran.get((path.stem, basis), ())))
-        found.tokens = max(found.tokens, longest)
-    return found
+        lengths.live += bool(long.intersection(ran.get((path.stem, basis), ())))
+        lengths.tokens = max(lengths.tokens, longest)
+    return lengths
 
 
 def rows_of(

@@ -53,9 +53,9 @@ def far_sizes(subject: Subject, cases: Sequence[Case]) -> list[FarSize]:
 
     All inputs are scaled at once if the outputs follow; else each input that they
     follow is scaled alone, and of the others each two that they follow together, as a
-    product and what is added to it; one of two may be in float32. The list is empty where the op has no oracle, or an output
-    has a policy of its own. It is computed once for each definition, since its values
-    are always the same.
+    product and what is added to it; one of two may be in float32. The list is empty where
+    the op has no oracle, or an output has a policy of its own. It is computed once for
+    each definition, since its values are always the same.
     """
     known = subject.definition
     key = (known.name, tuple(sorted(known.axes.items())), id(subject.op))

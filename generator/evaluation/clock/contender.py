@@ -48,7 +48,7 @@ class Contender:
 
     @property
     def is_often_long(self) -> bool:
-        """Return whether so many calls were long that the device is to be waited for.
+        """Return whether enough calls were long for the device to be waited for.
 
         Long ones don't count until then: who could make more of them long would choose
         which of its calls count.

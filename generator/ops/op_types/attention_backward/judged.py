@@ -6,7 +6,7 @@ for which `asked_of_kernels` leaves such cases out are FlashInfer's.
 
 from __future__ import annotations
 
-from generator.ops.op_types.attention_backward.op import cases as declared
+from generator.ops.op_types.attention_backward.op import cases as cases_of_kernels
 from kernel_judge.definition import Case, Definition
 
 # the forward pass computed it from these: a solution may do so again
@@ -15,4 +15,4 @@ INPUTS_GO_TOGETHER = {"lse": ("output", "q", "k", "v", "sm_scale")}
 
 def cases(definition: Definition) -> list[Case]:
     """Return the cases of an sm_scale far from the usual."""
-    return [case for case in declared(definition) if case.moved]
+    return [case for case in cases_of_kernels(definition) if case.moved]
