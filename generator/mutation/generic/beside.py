@@ -205,11 +205,8 @@ def _is_value(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
 def _changed(code: SourceCode, edit: Edit, node: ast.AST) -> ast.expr | None:
     """Return the expression in which an edit is made; None where it has no text."""
     assert isinstance(node, ast.expr)
-    (first, last), (begin, end) = code.span(node), code.span(edit.node)
-    text = code.bytes
-    changed = text[first:begin] + edit.text.encode() + text[end:last]
     try:
-        return ast.parse(f"({changed.decode()}\n)", mode="eval").body
+        return ast.parse(f"({code.with_edit(edit, node)}\n)", mode="eval").body
     except SyntaxError:
         return None
 

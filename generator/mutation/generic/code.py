@@ -83,14 +83,15 @@ class SourceCode:
             code = replace(code, source=code.with_edit(edit))
         return code.source
 
-    def with_edit(self, edit: Edit) -> str:
-        """Return the whole source with one edit."""
-        first, last = self.span(edit.node)
+    def with_edit(self, edit: Edit, within: ast.expr | None = None) -> str:
+        """Return the source with one edit: the whole, or that of an expression around it."""
         text, new = self.bytes, edit.text.encode()
-        if new.isdigit() and text[last:].startswith(b"."):
+        first, last = (0, len(text)) if within is None else self.span(within)
+        begin, end = self.span(edit.node)
+        if new.isdigit() and text[end:].startswith(b"."):
             # `4.abs` is no number and no attribute
             new = b"(" + new + b")"
-        return (text[:first] + new + text[last:]).decode()
+        return (text[first:begin] + new + text[end:last]).decode()
 
 
 def at_path(tree: ast.AST, path: Path) -> ast.AST:
