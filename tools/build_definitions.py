@@ -2,7 +2,8 @@
 
 The same bytes on every run and Python version; torch is not needed. The exit status
 is 1 if a file lies there that no family makes (it is never deleted); with `--check`
-nothing is written, and a missing or different file counts too.
+nothing is written, and a missing or different file counts too. It is 2, and nothing is
+written, if a family can't be built.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if __name__ == "__main__":
 
 from generator.ops.family import every_spec
 from generator.ops.workloads.lines import spec_files
+from generator.problems import Failure
 
 FOLDERS = ("definitions", "workloads", "blob/workloads")
 
@@ -29,7 +31,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=ROOT, metavar="DIR")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args(argv)
-    built = dict(dataset_files())
+    try:
+        built = dict(dataset_files())
+    except Failure as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
     if not options.check:
         for path, content in built.items():
             write(options.output / path, content)

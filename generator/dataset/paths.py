@@ -330,7 +330,8 @@ def select(
         return discovered.files
     known = {file.name for file in discovered.files}
     for kind, asked, has in (
-        ("op_type", op_types, discovered.op_types),
+        # the software may well know one that no definition here has
+        ("op_type of the dataset", op_types, discovered.op_types),
         ("definition", names, known),
     ):
         for name in asked:

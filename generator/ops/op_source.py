@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from generator.ops.registry import BadOpType, op_folder
+from generator.problems.messages import did_you_mean, quote
 from kernel_judge.comparison.tolerance import Override
 from kernel_judge.provider import providers, serving
 
@@ -23,8 +24,10 @@ OP_FIELDS = (
     "tolerances",
     "policies",
     "kernels",
+    "only_moves",
 )
-"""The fields that an op_type may declare in `OP = Op(…)`; the first three are required."""
+"""The fields that an op_type may declare in `OP = Op(…)`; REQUIRED ones it must."""
+REQUIRED = OP_FIELDS[:3]
 
 SHARED = ("oracle", "tolerances", "policies", "relations")
 """The fields of which a rendered file names the modules that they import from."""
@@ -62,7 +65,8 @@ def op_source(op_type: str) -> OpSource:
     tree, text = _parsed(op_type)
     is_import = [isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body]
     if not any(is_import):
-        raise _bad(op_type, "imports nothing.")
+        message = f"imports nothing: begin with imports, and end in `{_OP}`."
+        raise _bad(op_type, message)
     last = max(i for i, one in enumerate(is_import) if one)
     imports = tuple(n for n, one in zip(tree.body, is_import, strict=True) if one)
     fields = _fields(op_type, tree)
@@ -111,7 +115,14 @@ def op_tolerances(op_type: str) -> tuple[Override, ...]:
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         raise _bad(op_type, f"tolerances of OP: {what}") from error
-    return tuple(overrides)
+    if not isinstance(overrides, tuple) or not all(
+        isinstance(override, Override) for override in overrides
+    ):
+        message = (
+            "tolerances of OP: write a tuple of Override(output, tolerance, reason)."
+        )
+        raise _bad(op_type, message)
+    return overrides
 
 
 @cache
@@ -119,7 +130,7 @@ def _parsed(op_type: str) -> tuple[ast.Module, str]:
     file = op_folder(op_type) / "op.py"
     try:
         text = file.read_text("utf-8")
-        tree = ast.parse(text)
+        tree = ast.parse(text, str(file))
     except (SyntaxError, ValueError) as error:
         raise _bad(op_type, f"{type(error).__name__}: {error}") from error
     for package, instead in _GONE.items():
@@ -146,9 +157,24 @@ def _fields(op_type: str, tree: ast.Module) -> dict[str, ast.expr]:
             and isinstance(node.value, ast.Call)
             and getattr(node.value.func, "id", "") == "Op"
         ):
-            return {k.arg: k.value for k in node.value.keywords if k.arg is not None}
+            return _declared(op_type, node.value)
     message = f"has no `{_OP}`, the value that declares cases, inputs and kernels."
     raise _bad(op_type, message)
+
+
+def _declared(op_type: str, call: ast.Call) -> dict[str, ast.expr]:
+    """Return the keywords of the call. Raises BadOpType where tests could not run it."""
+    if call.args or any(k.arg is None for k in call.keywords):
+        raise _bad(op_type, f"{_OP}: name each field, as in Op(cases=cases, …).")
+    fields = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    for name in fields:
+        if name not in OP_FIELDS:
+            known = did_you_mean(name, OP_FIELDS) or f" It has {', '.join(OP_FIELDS)}."
+            raise _bad(op_type, f"{_OP} has no field {quote(name)}.{known}")
+    lacking = [name for name in REQUIRED if name not in fields]
+    if lacking:
+        raise _bad(op_type, f"{_OP} needs the field {' and '.join(lacking)} as well.")
+    return fields
 
 
 def _kernels(op_type: str, fields: Mapping[str, ast.expr]) -> dict[str, ast.expr]:

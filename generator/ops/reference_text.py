@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generator.ops.registry import op_folder
+from generator.problems import Failure
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -24,12 +25,16 @@ class NoVariant(ValueError):
     """Refuse words that no text of a reference is written for."""
 
 
+class NoReference(Failure):
+    """Raised with one line where an op_type's folder has no such text."""
+
+
 @dataclass(frozen=True)
 class ReferenceText:
     """The source of a reference: `str()` reads it, from its first import on.
 
-    That raises NoVariant for words that the text lists no variant for, ValueError if a
-    constant is missing or the source is not ASCII.
+    That raises NoReference where there is no such text, NoVariant for words that it lists
+    no variant for, ValueError if a constant is missing or the source is not ASCII.
     """
 
     op_type: str
@@ -76,7 +81,10 @@ def _source(folder: Path, name: str, words: frozenset[str]) -> str:
     if not marked.is_file():
         if words:
             raise NoVariant(f"{name} has no variants: there is no {marked.name}")
-        return (folder / f"{name}.py").read_text(encoding="utf-8")
+        try:
+            return (folder / f"{name}.py").read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise NoReference(f"There is no reference {error.filename}.") from error
     if words not in map(frozenset, map(str.split, _listed(marked))):
         raise NoVariant(f"{marked.name} lists no variant {' '.join(sorted(words))!r}")
     return _template(marked).render(dict.fromkeys(words, True))

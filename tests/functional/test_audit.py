@@ -37,7 +37,7 @@ def test_a_dataset_in_which_nothing_may_be_read_is_not_fine(tmp_path):
         ([], "Say what to audit: --op-type, --definition-name, --all."),
         (["--all", "--op-type", "rmsnorm"], "--all leaves nothing to choose"),
         (["--definition-name", "rmsnorm_h12"], "Did you mean 'rmsnorm_h128'?"),
-        (["--op-type", "norm"], "No op_type is named 'norm'."),
+        (["--op-type", "norm"], "No op_type of the dataset is named 'norm'."),
         (["--all", "--tolerance", "nan"], "--tolerance nan: choose a number"),
         (["--all", "--tolerance", "-1"], "--tolerance -1.0: choose a number"),
         (["--all", "--jobs", "0"], "0 is not in the range"),

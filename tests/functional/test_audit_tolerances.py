@@ -26,7 +26,7 @@ def floors(*arguments: str | Path) -> tuple[int, str, str]:
         ([], "Say what to audit: --op-type, --definition-name, --all."),
         (["--all", "--op-type", "rmsnorm"], "--all leaves nothing to choose"),
         (["--definition-name", "rmsnorm_h12"], "Did you mean 'rmsnorm_h128'?"),
-        (["--op-type", "norm"], "No op_type is named 'norm'."),
+        (["--op-type", "norm"], "No op_type of the dataset is named 'norm'."),
         (["--all", "--tolerance", "nan"], "--tolerance nan: choose a number"),
         (["--all", "--tolerance", "0"], "--tolerance 0.0: choose a number"),
         (["--all", "--jobs", "0"], "0 is not in the range"),

@@ -214,8 +214,11 @@ def test_definitions_of_the_repository_are_listed(tmp_path: Path) -> None:
         (("--all", "--check", "--force"), "--check writes nothing"),
         (("--all", "--list", "--check"), "--list renders nothing"),
         (("--all", "--list", "--force"), "--list renders nothing"),
-        (("--op-type", "twise"), "No op_type is named 'twise'. Did you mean 'twice'?"),
-        (("--op-type", "zzz"), "No op_type is named 'zzz'."),
+        (
+            ("--op-type", "twise"),
+            "No op_type of the dataset is named 'twise'. Did you mean 'twice'?",
+        ),
+        (("--op-type", "zzz"), "No op_type of the dataset is named 'zzz'."),
         (
             ("--definition-name", "twice_n5"),
             "No definition is named 'twice_n5'. Did you mean ",

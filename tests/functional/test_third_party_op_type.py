@@ -306,6 +306,27 @@ BAD_MODULES = {
         OP.replace("OP = Op(", "OP = Op(tolerances=1 / 0, "),
         "op.py: tolerances of OP: ZeroDivisionError",
     ),
+    "bounds that are none": (
+        OP.replace("OP = Op(", "OP = Op(tolerances=(1e-3,), "),
+        "op.py: tolerances of OP: write a tuple of Override(output, tolerance, reason).",
+    ),
+    "a field that no OP has": (
+        OP.replace("relations=relations", "relation=relations"),
+        "op.py: OP = Op(…) has no field 'relation'. Did you mean 'relations'?",
+    ),
+    "a field like no other": (
+        OP.replace("relations=relations", "x=relations"),
+        "op.py: OP = Op(…) has no field 'x'. It has cases, make_inputs, oracle,",
+    ),
+    "no oracle": (
+        OP.replace("oracle=oracle, ", ""),
+        "op.py: OP = Op(…) needs the field oracle as well.",
+    ),
+    "fields without names": (
+        OP.replace("cases=cases", "cases"),
+        "op.py: OP = Op(…): name each field, as in Op(cases=cases, …).",
+    ),
+    "nothing": ("", "op.py: imports nothing: begin with imports, and end in `OP = Op("),
 }
 
 

@@ -94,7 +94,10 @@ def test_traces_that_can_t_be_believed_make_the_status_1(root: Path) -> None:
             ["--dataset", "nowhere"],
             f"There is no folder {str(Path('nowhere').absolute())!r}.",
         ),
-        (["--op-type", "gem"], "No op_type is named 'gem'. Did you mean 'gemm'?"),
+        (
+            ["--op-type", "gem"],
+            "No op_type of the dataset is named 'gem'. Did you mean 'gemm'?",
+        ),
     ],
     ids=["dataset", "op_type"],
 )

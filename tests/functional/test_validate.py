@@ -140,7 +140,10 @@ def test_warnings_fail_only_under_strict(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--op-type", "gem"], "No op_type is named 'gem'. Did you mean 'gemm'?"),
+        (
+            ["--op-type", "gem"],
+            "No op_type of the dataset is named 'gem'. Did you mean 'gemm'?",
+        ),
         (
             ["--definition-name", "gemm_n8_k5"],
             "No definition is named 'gemm_n8_k5'. Did you mean 'gemm_n8_k4'?",

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from generator.ops.registry import op_folder
+from generator.ops.registry import op_folder, op_specs
+from generator.problems import Failure
+from generator.problems.messages import did_you_mean, quote
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,38 @@ class CapturedWorkload:
 
 
 def captured_lines(op_type: str, definition: str) -> tuple[CapturedWorkload, ...]:
-    """Return a definition's captured workloads, in the order they were captured."""
-    table = _tables(op_type)[definition]
+    """Return a definition's captured workloads, in the order they were captured.
+
+    Raises Failure where the op_type has none of a definition of that name.
+    """
+    tables = _tables(op_type)
+    if definition not in tables:
+        raise Failure(_lacking(op_type, definition, tables))
+    table = tables[definition]
     columns, scalars = table["columns"], table.get("scalars", ())
     return tuple(_captured(columns, scalars, line) for line in table["lines"])
 
 
 @cache
 def _tables(op_type: str) -> dict[str, dict[str, Any]]:
-    text = (op_folder(op_type) / "captured.json").read_text(encoding="utf-8")
-    tables: dict[str, dict[str, Any]] = json.loads(text)
+    file = op_folder(op_type) / "captured.json"
+    if not file.is_file():
+        return {}
+    tables: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     return tables
+
+
+def _lacking(op_type: str, definition: str, tables: Mapping[str, Any]) -> str:
+    """Return why there are no captured workloads, and what a family has to write."""
+    if tables:
+        lacks = f"captured.json of {op_type} has no definition {quote(definition)}."
+        return f"{lacks}{did_you_mean(definition, tables)}"
+    others = [o for o in op_specs() if (op_folder(o) / "captured.json").is_file()]
+    return (
+        f"The op_type {op_type} has no captured.json: let `captured_from` name a"
+        " definition with captured workloads and `captured_op_type` its op_type, one of"
+        f" {', '.join(others)}."
+    )
 
 
 def _captured(

@@ -15,6 +15,7 @@ from generator.ops.workloads.choose import choose
 from generator.ops.workloads.safetensors import vector_file
 from generator.ops.workloads.structure import Structure
 from generator.ops.workloads.traffic import Step
+from generator.problems import Failure
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "workloads.gen-tests")
 
@@ -29,8 +30,12 @@ class WorkloadLine:
 
 
 def workload_lines(spec: Spec) -> list[WorkloadLine]:
-    """Return the definition's workloads."""
-    captured = captured_lines(spec.captured_op_type or spec.op_type, spec.captured_from)
+    """Return the definition's workloads. Raises Failure where nothing was captured."""
+    op_type = spec.captured_op_type or spec.op_type
+    try:
+        captured = captured_lines(op_type, spec.captured_from)
+    except Failure as error:
+        raise Failure(f"{spec.name}: {error}") from error
     if spec.kept_axes is not None:
         axes = spec.kept_axes
         captured = tuple(replace(c, axes=_pick(c.axes, axes)) for c in captured)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from generator.ops.family import every_spec
+from generator.ops.reference_text import reference_text
+from generator.ops.registry import op_folder
 from tests.golden.op_types import KEPT
 from tools import build_definitions
 
@@ -79,6 +82,35 @@ def test_a_file_of_no_family_is_reported_and_kept(tmp_path, capsys):
     assert build_definitions.main(["--output", str(tmp_path)]) == 1
     assert "not from a family: workloads/gemm/mine.jsonl" in capsys.readouterr().err
     assert stray.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            {"captured_from": "gemm_n128_k204"},
+            "gemm_n128_k2048: captured.json of gemm has no definition 'gemm_n128_k204'.",
+        ),
+        (
+            {"captured_op_type": "rope", "captured_from": "x"},
+            "gemm_n128_k2048: The op_type rope has no captured.json: let `captured_from`",
+        ),
+        (
+            {"reference": reference_text("gemm", "gem")},
+            f"There is no reference {op_folder('gemm') / 'references' / 'gem.py'}.",
+        ),
+    ],
+)
+def test_what_a_family_lacks_is_one_line_and_nothing_is_written(
+    tmp_path, capsys, monkeypatch, change, line
+):
+    (spec,) = (s for s in every_spec() if s.name == "gemm_n128_k2048")
+    wrong = replace(spec, **change)
+    monkeypatch.setattr(build_definitions, "every_spec", lambda: (wrong,))
+    assert build_definitions.main(["--output", str(tmp_path)]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"Error: {line}")
+    assert not any(tmp_path.iterdir())
 
 
 def test_building_needs_neither_torch_nor_numpy():

@@ -63,7 +63,7 @@ def test_an_op_module_has_what_the_harness_asks_for(op_type):
     assert op.oracle is not None
     assert op.kernels
     for override in op.tolerances:
-        assert len(override.reason) > 20
+        assert len(override.reason) > 20, f"say why {override.output} has this bound"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -72,7 +72,8 @@ def test_every_definition_has_cases_that_fit_a_laptop(path):
     cases = op_of(definition.op_type).cases(definition)
     names = [case.name for case in cases]
     assert len(set(names)) == len(names)
-    assert {"small", "medium", "large", LIMITS} == {case.size for case in cases}
+    sizes = {case.size for case in cases}
+    assert sizes == {"small", "medium", "large", LIMITS}, "a case of each size"
     for case in cases:
         # every axis has a length, else a case's bytes could not be known
         peak_bytes = op_of(definition.op_type).peak_bytes
