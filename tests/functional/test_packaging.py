@@ -30,7 +30,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("generator", "kernel_judge", "templates"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "gen_tests.py"):
         shutil.copy(ROOT / name, source)
     command = ("build", "--wheel", "--no-isolation", "--outdir", "dist", ".")
     done = subprocess.run(
@@ -99,6 +99,7 @@ def test_everything_is_in_the_wheel(wheel: Path) -> None:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         metadata = archive.read("gen_tests-0.1.0.dist-info/entry_points.txt").decode()
     assert names == {
+        "gen_tests.py",
         *files_below(ROOT / "generator", "generator"),
         *files_below(ROOT / "kernel_judge", "kernel_judge"),
         *files_below(ROOT / "templates", "generator/templates"),
@@ -111,8 +112,8 @@ def test_everything_is_in_the_wheel(wheel: Path) -> None:
         "generator/ops/op_types/rmsnorm/op.py",
     ):
         assert needed in names
-    assert "gen-tests = generator.cli.gen_tests:main" in metadata
-    assert "trace-dataset = generator.cli.trace_dataset:main" in metadata
+    assert "gen-tests = gen_tests:gen_tests" in metadata
+    assert "trace-dataset = gen_tests:trace_dataset" in metadata
 
 
 def test_the_installed_package_is_the_wheels(scripts: Path, tmp_path: Path) -> None:
