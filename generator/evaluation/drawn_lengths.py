@@ -18,7 +18,7 @@ where weights are large, fewer residues are drawn, two at least.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -53,13 +53,14 @@ def drawn_lengths(
     device: torch.device,
 ) -> Iterator[Case]:
     """Return random cases of other lengths, in the manner of a definition's own."""
-    usual = _usual(cases)
+    usual = _usual([case for case in cases if case.size != LIMITS])
     if usual is None:
         return
     if "kv_lens" in usual.params and "q_lens" in usual.params:
         yield from _sequences(definition, usual, draw, device.type)
     elif len(usual.axes) == 1 and not usual.params.keys() & _OF_ROWS:
-        yield from _rows(definition, usual, draw, device.type)
+        repeats = {case.repeats for case in cases if case.repeats}
+        yield from _rows(definition, usual, draw, device.type, repeats)
 
 
 # parameters that say something of each row
@@ -77,8 +78,13 @@ def _usual(cases: Sequence[Case]) -> Case | None:
 
 
 def _rows(
-    definition: Definition, usual: Case, draw: random.Random, device: str
+    definition: Definition,
+    usual: Case,
+    draw: random.Random,
+    device: str,
+    repeats: Collection[str],
 ) -> Iterator[Case]:
+    """Yield rows of drawn numbers; many repeat where `repeats` has their axis."""
     (axis,) = usual.axes
     fixed = tensor_bytes(definition, replace(usual, axes={axis: 0}))
     lengths = _stratified(draw)
@@ -91,6 +97,8 @@ def _rows(
     left = _TOTAL_BYTES[device]
     for number, length in enumerate(lengths):
         case = replace(usual, axes={axis: length})
+        if length > _MANY_ROWS and axis in repeats:
+            case = replace(case, repeats=axis)
         size = tensor_bytes(definition, case)
         if size <= left or number < _FEWEST:
             left -= size

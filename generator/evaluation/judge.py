@@ -17,6 +17,7 @@ from generator.evaluation.draws import draws_of
 from generator.evaluation.failures import Failures, unwritten
 from generator.evaluation.left_out import left_out
 from generator.evaluation.lengths import sizes_of
+from generator.evaluation.periods import with_expected
 from generator.evaluation.related import claims_of
 from generator.evaluation.room import compare_with_room
 from generator.evaluation.rounds import (
@@ -258,9 +259,8 @@ class Judge:
                 descriptions = [
                     described(n, axes.get(n), *of) for n, of in wrong.items()
                 ]
-                values = dict(
-                    zip(names, zip(actual, one.expected, strict=True), strict=True)
-                )
+                pairs = zip(actual, one.expected, strict=True)
+                values = dict(zip(names, pairs, strict=True))
                 lies = (values, descriptions, one.case.axes)
                 self.failures.keep(name, one.inputs, refused, *lies)
             raise refused
@@ -271,7 +271,7 @@ class Judge:
         self, one: Round, names: Sequence[str], actual: tuple[Any, ...]
     ) -> Iterator[tuple[str, Any, Any]]:
         """Yield what is held to an answer: name, actual and expected of each output."""
-        yield from zip(names, actual, one.expected, strict=True)
+        yield from zip(names, *with_expected(one, actual), strict=True)
 
     def asked_by(self, one: Round) -> str:
         """Return what a policy is told that answers are held to."""

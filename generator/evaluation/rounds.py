@@ -27,7 +27,6 @@ from generator.evaluation.far_sizes import far_sizes
 from generator.evaluation.neighbours import neighbours
 from generator.evaluation.room import where_room
 from generator.evaluation.solution_tolerance import REFERENCE
-from generator.ops.far_factors import asked_of_kernels
 from generator.ops.registry import optional_op_module
 from generator.ops.variation import varied
 from generator.rules.subjects import subject_of
@@ -127,13 +126,18 @@ class Round:
         """Return what is expected of slices that repeat, from that of the distinct ones."""
         few = [
             v.to(place) if isinstance(v, torch.Tensor) else v
-            for v in replace(self, case=shortened(self.case)).expected
+            for v in self.distinct.expected
         ]
         specs = self.subject.interface.output_specs
         names = [*specs, *self.filled]
         every = {**self.subject.interface.input_specs, **specs}
         outputs = repeated(dict(zip(names, few, strict=True)), every, self.case)
         return tuple(outputs.values())
+
+    @cached_property
+    def distinct(self) -> Round:
+        """Return the round of the slices that are distinct, where others repeat them."""
+        return replace(self, case=shortened(self.case))
 
     @property
     def _is_kept(self) -> bool:
@@ -142,7 +146,7 @@ class Round:
     def drop(self) -> None:
         """Forget values that are too large to be kept for the next solution."""
         if not self._is_kept:
-            for name in ("trial", "inputs", "expected"):
+            for name in ("trial", "inputs", "expected", "distinct"):
                 self.__dict__.pop(name, None)
 
     def hold(self) -> None:
@@ -268,12 +272,12 @@ class _Asking:
     def ask_lengths(self) -> int:
         """Ask lengths that nobody published, and far values; return how many to vary more."""
         lengths = list(
-            drawn_lengths(self._known, self._every, self._draw, self._device)
+            drawn_lengths(self._known, self._declared, self._draw, self._device)
         )
         for number, case in enumerate(lengths):
             self._ask(f"lengths {number}: {_axes(case)}", case)
         far = past_limits(self._known, self._declared, self._draw, self._device)
-        for case in (*far, *asked_of_kernels(self._declared)):
+        for case in (*far, *far_cases(self._known, self._declared)):
             self._ask(f"limits: {case.name}", case)
         for size in far_sizes(self._subject, self._small):
             one = replace(self._round(size.case), gains=size.gains)
@@ -339,6 +343,13 @@ class _Asking:
         if why is not None:
             self.left_out.append(f"{name}: {why}")
         return why is None
+
+
+def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
+    """Return the cases of far factors: those that an op's kernels can be asked, else all."""
+    judged = optional_op_module(definition.op_type, "judged")
+    asked = getattr(judged, "far_cases", None)
+    return asked(declared) if asked else [case for case in declared if case.moved]
 
 
 def _obstacle(one: Round, device: torch.device) -> str | None:

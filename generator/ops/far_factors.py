@@ -6,7 +6,6 @@ power of two, floats keep their significant bits, so that bounds stay what they 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -56,29 +55,3 @@ def far_codes(case: Case, **shares: int) -> list[Case]:
         with_factors(case, name, **{n: power * share for n, share in shares.items()})
         for name, power in (("smallest-codes", -13.0), ("saturated-codes", 2.0))
     ]
-
-
-def asked_of_kernels(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases of far factors that kernels are held to, as references are.
-
-    Not queries against an sm_scale far from usual: FlashInfer's kernels give masked keys a
-    logit of -5e4 before it (flashinfer-ai/flashinfer issue 4451), which a small one leaves
-    a weight, and a large one the exponential of a rounding, which may be infinite. Scales
-    of stored queries and keys are multiplied with it. Instead, large logits have an
-    sm_scale halfway between two numbers of float16: a log-sum-exp of 100 shows 2^-11 of it.
-    """
-    known = list(cases)
-    asked = [case for case in known if case.moved and not _is_of_queries(case)]
-    if not any(_is_of_queries(case) for case in known):
-        return asked
-    halfway = math.log2(1.0 + 2.0**-11)
-    large = [case for case in known if case.name == "extreme-logits"]
-    return asked + [
-        with_factors(case, "scale-of-many-bits", sm_scale=halfway) for case in large
-    ]
-
-
-def _is_of_queries(case: Case) -> bool:
-    """Return whether sm_scale is moved, and against no scale."""
-    others = [name for name in case.moved if name != "sm_scale"]
-    return "sm_scale" in case.moved and not any(n.endswith("_scale") for n in others)

@@ -12,11 +12,13 @@ it, most codes are so in one case, and their scales as much larger.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from generator.ops.attention.cases import logit_params, paged_case
 from generator.ops.attention.sequences import is_prefill
+from generator.ops.far_factors import with_factors
 from kernel_judge.definition import Case, Definition
 
 _SEQUENCES = 5
@@ -65,3 +67,28 @@ def _of_decodes(definition: Definition) -> list[Case]:
         decodes("no-keys", [0] * _SEQUENCES),
         replace(few, params={**few.params, **extreme}),
     ]
+
+
+def far_of_attention(declared: Sequence[Case]) -> list[Case]:
+    """Return the declared cases of far factors that FlashInfer's kernels can be asked.
+
+    Not queries against an sm_scale far from usual: these kernels give masked keys a
+    logit of -5e4 before it (flashinfer-ai/flashinfer issue 4451), which a small one leaves
+    a weight, and a large one the exponential of a rounding, which may be infinite. Scales
+    of stored queries and keys are multiplied with it. Instead, large logits have an
+    sm_scale halfway between two numbers of float16: a log-sum-exp of 100 shows 2^-11 of it.
+    """
+    asked = [case for case in declared if case.moved and not _is_of_queries(case)]
+    if not any(_is_of_queries(case) for case in declared):
+        return asked
+    halfway = math.log2(1.0 + 2.0**-11)
+    large = [case for case in declared if case.name == "extreme-logits"]
+    return asked + [
+        with_factors(case, "scale-of-many-bits", sm_scale=halfway) for case in large
+    ]
+
+
+def _is_of_queries(case: Case) -> bool:
+    """Return whether sm_scale is moved, and against no scale."""
+    others = [name for name in case.moved if name != "sm_scale"]
+    return "sm_scale" in case.moved and not any(n.endswith("_scale") for n in others)

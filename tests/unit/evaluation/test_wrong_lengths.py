@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -237,6 +238,43 @@ def test_rows_are_numbered_beyond_16_bits_on_a_gpu() -> None:
     assert refused(of_16_bits)
     # one row alone is another's: the last
     assert refused(lambda x, w: reference(name)(torch.cat([x[:-1], x[:1]]), w))
+
+
+def test_each_of_many_rows_is_compared_though_they_repeat() -> None:
+    name = "rmsnorm_h128"
+    subject = subject_of(loaded(name))
+    every = subject.op.cases(subject.definition)
+    cases = drawn_lengths(subject.definition, every, random.Random(6), CPU)
+    (many,) = (case for case in cases if case.repeats)
+    length = many.axes["batch_size"]
+    assert length > 1024
+    seen = []
+
+    def oracle(definition, inputs):
+        seen.append(len(inputs["hidden_states"]))
+        return subject.op.oracle(definition, inputs)
+
+    watched = replace(subject, op=replace(subject.op, oracle=oracle))
+
+    def wrong_at(row: int | None) -> str:
+        def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            out = reference(name)(x, weight)
+            if row is not None:
+                out[row, -1] *= 1.02
+            return out
+
+        one = Round(watched, many, 7, CPU)
+        alone = EvaluationRounds(watched, [("many", [one])], [], [])
+        try:
+            UntilWrong(InProcess(run), alone, CPU, False, 5).judge()
+        except Wrong as wrong:
+            return wrong.reason
+        return ""
+
+    assert wrong_at(None) == ""
+    assert seen == [61]
+    for row in (0, 60, 61, 1023, 1024, length - 1):
+        assert f"({row}, 127)" in wrong_at(row)
 
 
 def test_what_does_not_fit_is_left_out_with_its_relations(monkeypatch) -> None:

@@ -12,8 +12,7 @@ import torch
 
 from generator.evaluation.far_sizes import far_sizes
 from generator.evaluation.judge import Judge
-from generator.evaluation.rounds import EvaluationRounds, rounds_of
-from generator.ops.far_factors import asked_of_kernels
+from generator.evaluation.rounds import EvaluationRounds, far_cases, rounds_of
 from generator.rules.subjects import subject_of
 from tests.builders import CPU, loaded, run_of
 from tools.evaluate_mutants import InProcess, UntilWrong, Wrong
@@ -188,7 +187,8 @@ def test_inputs_that_outputs_follow_are_seen(name: str, names: list[str]) -> Non
 def test_far_scales_are_asked_and_of_queries_a_scale_of_many_bits() -> None:
     def asked_of(name: str) -> list[str]:
         subject = subject_of(loaded(name))
-        return [c.name for c in asked_of_kernels(subject.op.cases(subject.definition))]
+        known = subject.definition
+        return [case.name for case in far_cases(known, subject.op.cases(known))]
 
     assert asked_of(DECODE) == ["scale-of-many-bits"]
     # what is large there are scales of stored keys, which are multiplied with sm_scale

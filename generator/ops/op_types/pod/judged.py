@@ -1,0 +1,13 @@
+"""Cases of far factors that kernels of this op can be asked, and so solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from generator.ops.attention.judged import far_of_attention
+from kernel_judge.definition import Case
+
+
+def far_cases(declared: Sequence[Case]) -> list[Case]:
+    """Return the cases of far factors that kernels can be asked."""
+    return far_of_attention(declared)
