@@ -10,6 +10,7 @@ The sandbox shows this file: it imports the standard library alone.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
@@ -49,9 +50,14 @@ class Page:
 
     @staticmethod
     def file() -> int:
-        """Return a descriptor of a new page."""
-        file = os.memfd_create("page", os.MFD_CLOEXEC)
+        """Return a descriptor of a new page, which nobody can shorten.
+
+        Whoever reads beyond the end of a file that was shortened is ended by a signal.
+        """
+        file = os.memfd_create("page", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         os.ftruncate(file, SIZE)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
         return file
 
     def open(self, number: int, seed: int) -> None:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from generator.evaluation.clock.page import END, Page, Silent
+from generator.evaluation.clock.page import END, SIZE, Page, Silent
 from generator.evaluation.frames import is_open
 
 
@@ -80,6 +80,16 @@ def test_length_that_lies_reads_nothing_beyond_the_text(
     callee.answer(1, b"{}")
     callee._words[18] = 2**63
     assert judge.text() is None
+
+
+def test_page_cannot_be_shortened_under_its_judge() -> None:
+    file = Page.file()
+    page = Page(file)
+    for size in (0, 1, 2 * SIZE):
+        with pytest.raises(PermissionError):
+            os.ftruncate(file, size)
+    os.close(file)
+    assert page.text() is None
 
 
 @pytest.mark.parametrize("wait", ["opened", "revealed"])
