@@ -273,19 +273,21 @@ class _Table:
     ) -> SessionResult:
         with seconds.part("opening"):
             trusted, *others = self._field.processes
-            solution = Contender(
-                "", links.of_session(self._session, self._passes, self._arena(0)), 1
-            )
+            own = self._session, calls.memory, self._passes, self._arena(0)
+            solution = Contender("", links.of_session(*own), 1)
             rivals = []
             reference = self._field.reference
             if reference is not None:
                 with suppress(Refused):
                     session = reference.session()
-                    link = links.of_session(session, False, self._arena(1))
+                    memory = calls.apart()
+                    link = links.of_session(session, memory, False, self._arena(1))
                     rivals.append(Contender(REFERENCE, link, 1))
-            empty = links.of_rivals(trusted)
+            memory = calls.apart()
+            empty = links.of_rivals(trusted, memory)
             for process in (trusted, *others):
-                link = empty if process is trusted else links.of_rivals(process)
+                is_trusted = process is trusted
+                link = empty if is_trusted else links.of_rivals(process, memory)
                 rivals += [
                     Contender(n, link, number + 1)
                     for number, n in enumerate(process.names)

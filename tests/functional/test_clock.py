@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.clock import timing_session
 from generator.evaluation.clock.telemetry import Sample, Telemetry
+from generator.evaluation.clock.timed_calls import (
+    CalleeLink,
+    CallTimes,
+    TimedCalls,
+)
 from generator.evaluation.evaluate import EvaluationRequest, _arguments
 from generator.evaluation.solution import Solution
 from generator.evaluation.task import evaluate
@@ -111,3 +117,40 @@ def test_gpu_that_is_slowed_down_is_no_fault_of_a_solution(
     assert [case["timing"] for case in found["cases"]] == [None]
     (note,) = found["notes"]
     assert "not timed: the GPU was slowed down throughout (hw thermal" in note
+
+
+def test_rivals_are_called_on_memory_that_no_solution_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, is_left = TimedCalls.call, []
+
+    def call(self: TimedCalls, link: CalleeLink, which: int, seed: int) -> CallTimes:
+        before = self.memory.bytes.clone()
+        times = usual(self, link, which, seed)
+        if link.memory is not self.memory:
+            is_left.append(torch.equal(self.memory.bytes, before))
+        return times
+
+    monkeypatch.setattr(TimedCalls, "call", call)
+    found = timed(tmp_path, solution("honest", HONEST))["honest"]
+    assert found["cases"][0]["timing"]["rivals"]
+    assert len(is_left) > 40
+    assert all(is_left)
+
+
+def test_solution_that_shortens_files_ends_no_judge(tmp_path: Path) -> None:
+    shortens = f"""{RIGHT}
+import os
+
+def run(x, weight, out):
+    out.copy_(norm(x, weight))
+    for file in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if "memfd" in os.readlink(f"/proc/self/fd/{{file}}"):
+                os.ftruncate(file, 0)
+        except OSError:
+            pass
+"""
+    found = timed(tmp_path, solution("shortens", shortens, True))["shortens"]
+    assert found["verdict"] == "PASSED", found["reason"]
+    assert found["cases"][0]["timing"]

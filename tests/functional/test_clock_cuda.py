@@ -14,6 +14,7 @@ from tests.functional.audit_command import audit
 from tests.functional.clock_lies import HONEST, LIES, RETURNS, TAKES, Lie
 from tests.functional.clock_lies_of_drivers import LONG, OF_DRIVERS, ON_CPU
 from tests.functional.clock_lies_of_engines import OF_ENGINES
+from tests.functional.clock_lies_of_strangers import OF_STRANGERS
 from tests.functional.test_evaluate_cuda import why_not
 
 pytestmark = [
@@ -34,7 +35,7 @@ _GAIN = 1.03
 _SECONDS = {GEMM: "15", NORM: "120"}
 # lies that are timed by one command
 _GROUP = 10
-EVERY = (*LIES, *OF_ENGINES, *OF_DRIVERS)
+EVERY = (*LIES, *OF_ENGINES, *OF_DRIVERS, *OF_STRANGERS)
 LONG_SIZE, FEW_ROWS = 28_672, 7
 
 

@@ -23,13 +23,17 @@ class Links:
     _ends: list[Any] = field(default_factory=list)
 
     def of_session(
-        self, session: Session, passes_outputs: bool, arena: SharedMemory | None
+        self,
+        session: Session,
+        memory: SharedMemory,
+        passes_outputs: bool,
+        arena: SharedMemory | None,
     ) -> CalleeLink:
         """Return a link to a process in a sandbox. Raises Refused."""
         page = Page.file()
-        files = [page, self.calls.memory.file]
+        files = [page, memory.file]
         frame: dict[str, Any] = {
-            "bytes": self.calls.memory.size,
+            "bytes": memory.size,
             "clock": places(self.calls.layout, passes_outputs=passes_outputs),
         }
         if arena is not None:
@@ -44,6 +48,7 @@ class Links:
             lambda: _lives(session.pid),
             session.call_seconds,
             arena,
+            memory,
         )
         os.close(page)
 
@@ -55,9 +60,9 @@ class Links:
         self._ends.append(end)
         return link
 
-    def of_rivals(self, process: Rivals) -> CalleeLink:
+    def of_rivals(self, process: Rivals, memory: SharedMemory) -> CalleeLink:
         """Return a link to a process of rivals."""
-        link = process.link(self.calls)
+        link = process.link(self.calls, memory)
         self._ends.append(lambda: process.end(link))
         return link
 

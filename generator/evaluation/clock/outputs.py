@@ -1,4 +1,4 @@
-"""Outputs of timed calls: numbers as tensors, and how far two are apart."""
+"""Outputs of timed calls: where they lie, numbers as tensors, how far two are apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ from typing import Any
 
 import torch
 
+from generator.evaluation.arena import Layout, Place
+from generator.evaluation.clock.shared_memory import SharedMemory
 from generator.evaluation.verdict import INCORRECT_DTYPE, Refused
+
+
+def in_arena(
+    reply: Any, layout: Layout, arena: SharedMemory | None
+) -> list[tuple[Place, int]]:
+    """Return the outputs that lie in an arena, and where; nothing that is said counts
+    that is out of its bounds."""
+    described = reply.get("outputs") if isinstance(reply, dict) else None
+    if arena is None or not isinstance(described, list):
+        return []
+    values = []
+    for place, one in zip(layout.outputs, described, strict=False):
+        at = one.get("arena") if isinstance(one, dict) else None
+        if "at" not in place or not isinstance(at, int) or isinstance(at, bool):
+            continue
+        if 0 <= at <= arena.size - place["bytes"]:
+            values.append((place, at))
+    return values
 
 
 def number_at(value: Any, place: Mapping[str, Any]) -> Any:

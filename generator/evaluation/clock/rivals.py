@@ -84,15 +84,15 @@ class Rivals:
         self.names = list(frame["kernels"])
         self._arena_bytes = arena_bytes
 
-    def link(self, calls: TimedCalls) -> CalleeLink:
-        """Return a link for calls on a workload's memory. Raises NoRoom for its arena."""
+    def link(self, calls: TimedCalls, memory: SharedMemory) -> CalleeLink:
+        """Return a link for calls on memory of a workload. Raises NoRoom for its arena."""
         if self._device == "cuda" and self._arena is None:
             self._arena = create("cuda", self._arena_bytes)
         page = Page.file()
-        files = [page, calls.memory.file]
+        files = [page, memory.file]
         frame: dict[str, Any] = {
             "device": self._device,
-            "bytes": calls.memory.size,
+            "bytes": memory.size,
             "clock": places(calls.layout, passes_outputs=False),
         }
         if self._arena is not None:
@@ -104,6 +104,7 @@ class Rivals:
             is_there=lambda: self._process.poll() is None,
             seconds=_CALL_SECONDS,
             arena=self._arena,
+            memory=memory,
         )
         os.close(page)
         return link

@@ -5,8 +5,8 @@ another runs (time slices of about 2 ms apart). That is the clock's foundation:
 
 1. The judge's kernels hold the device for 0.4 ms, or as long as launches take, up to
    1.5 ms. Meanwhile the call is revealed, and the callee launches all that it wants.
-   Nothing of it runs, and there is nothing to compute: what the last call left, which may
-   have been another's on the same values, was written over before this callee went on.
+   Nothing of it runs, and there is nothing to compute: what the last call left was written
+   over before this callee went on, and others are called on memory that it has not.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
    starts. The device turns to what the callee launched.
 3. At the answer the judge's copy of the outputs is queued. The device turns to it when
@@ -31,6 +31,7 @@ import torch
 
 from generator.evaluation.arena import Layout, Place, poison
 from generator.evaluation.clock.callee import WAITS
+from generator.evaluation.clock.outputs import in_arena
 from generator.evaluation.clock.page import END, Page
 from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.clock.shared_memory import (
@@ -61,7 +62,8 @@ class CalleeLink:
     """The judge's link to a callee.
 
     `go` and `stop` continue and stop its processes, `is_there` says whether it lives,
-    `seconds` is how long a call may take. `arena` is where it may return outputs.
+    `seconds` is how long a call may take. `arena` is where it may return outputs, `memory`
+    where its arguments lie: None for the solution's.
     """
 
     page: Page
@@ -70,6 +72,7 @@ class CalleeLink:
     is_there: Callable[[], bool] = lambda: True
     seconds: float = 60.0
     arena: SharedMemory | None = None
+    memory: SharedMemory | None = None
     number: int = 0
 
     def end(self) -> None:
@@ -123,7 +126,8 @@ class CallTimes:
 class TimedCalls:
     """The memory of one workload's calls, on the judge's side.
 
-    `filled` are the numbers of the inputs that a call is to write to. Raises Untimed for
+    Who is not trusted has memory of his own: copies that go on while his processes are
+    stopped would read what rivals are given before it is revealed, or write to it. `filled` are the numbers of the inputs that a call is to write to. Raises Untimed for
     values that take longer to write than the judge has the device.
     """
 
@@ -131,7 +135,8 @@ class TimedCalls:
         self.device, self.layout, self.filled = device, layout, tuple(filled)
         self._cuda = device == "cuda"
         self._hold_ms, self._most_hold_ms = _HOLD_MS, _LONGEST_HOLD_MS
-        self.memory = create(device, layout.size)
+        self.memory = self._called_on = create(device, layout.size)
+        self._memories = [self.memory]
         self.staged = torch.full(
             (layout.size,), _PATTERN, dtype=torch.uint8, device=device
         )
@@ -181,7 +186,13 @@ class TimedCalls:
 
     def close(self) -> None:
         """Give the memory back."""
-        self.memory.close()
+        for memory in self._memories:
+            memory.close()
+
+    def apart(self) -> SharedMemory:
+        """Return memory for another one than the solution. Raises NoRoom."""
+        self._memories.append(create(self.device, self.layout.size))
+        return self._memories[-1]
 
     @property
     def writes(self) -> bool:
@@ -220,6 +231,7 @@ class TimedCalls:
         page, until = link.page, time.monotonic() + link.seconds
         link.number += 1
         number = link.number
+        self._called_on = link.memory or self.memory
         self._wipe()
         clock, said, answered, written = time.perf_counter, None, 0.0, 0.0
         begun = started = asked = clock()
@@ -292,22 +304,24 @@ class TimedCalls:
         """Return whether something was written that is no output: the callee is stopped."""
         # between places of any length the bytes are not aligned
         return not all(
-            torch.equal(self.memory.bytes[a:b], self.staged[a:b])
+            torch.equal(self._called_on.bytes[a:b], self.staged[a:b])
             if b - a < 4096
-            else torch.equal(_words(self.memory.bytes, a, b), _words(self.staged, a, b))
+            else torch.equal(
+                _words(self._called_on.bytes, a, b), _words(self.staged, a, b)
+            )
             for a, b in self._protected
         )
 
     def _wipe(self) -> None:
-        """Leave nothing of the values in the memory: another's call may have had the same."""
-        self.memory.bytes.fill_(_PATTERN)
+        """Leave nothing of the last call's values in the memory."""
+        self._called_on.bytes.fill_(_PATTERN)
         if self._cuda:
             torch.cuda.synchronize()
 
     def _write(self) -> None:
         """Write values, poison and pattern by a kernel: a copy engine would not hold."""
         size = self.layout.size
-        target = self.memory.bytes[:size].view(torch.int64)
+        target = self._called_on.bytes[:size].view(torch.int64)
         torch.bitwise_xor(self.staged.view(torch.int64), 0, out=target)
 
     def _copies(self, link: CalleeLink, said: Any) -> Copies:
@@ -315,7 +329,7 @@ class TimedCalls:
         copies: Copies = []
         target = self.taken.view(torch.int64)
         end = self._begin + self.taken.numel()
-        source = self.memory.bytes[self._begin : end].view(torch.int64)
+        source = self._called_on.bytes[self._begin : end].view(torch.int64)
         places = in_arena(said, self.layout, link.arena)
         declared = sum("at" in place for place in self.layout.outputs)
         if self.filled or len(places) < declared:
@@ -351,24 +365,6 @@ def switching() -> Iterator[None]:
 def _copy(copies: Copies) -> None:
     for source, target in copies:
         torch.bitwise_xor(source, 0, out=target)
-
-
-def in_arena(
-    reply: Any, layout: Layout, arena: SharedMemory | None
-) -> list[tuple[Place, int]]:
-    """Return the outputs that lie in an arena, and where; nothing that is said counts
-    that is out of its bounds."""
-    described = reply.get("outputs") if isinstance(reply, dict) else None
-    if arena is None or not isinstance(described, list):
-        return []
-    values = []
-    for place, one in zip(layout.outputs, described, strict=False):
-        at = one.get("arena") if isinstance(one, dict) else None
-        if "at" not in place or not isinstance(at, int) or isinstance(at, bool):
-            continue
-        if 0 <= at <= arena.size - place["bytes"]:
-            values.append((place, at))
-    return values
 
 
 def _tensor(flat: torch.Tensor, place: Place) -> torch.Tensor:

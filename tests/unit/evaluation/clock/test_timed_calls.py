@@ -13,6 +13,7 @@ import torch
 
 from generator.evaluation.arena import Layout, laid_out
 from generator.evaluation.clock import callee as callees
+from generator.evaluation.clock.outputs import in_arena
 from generator.evaluation.clock.page import Page, Silent
 from generator.evaluation.clock.rivals import places
 from generator.evaluation.clock.shared_memory import SharedMemory, create
@@ -20,7 +21,6 @@ from generator.evaluation.clock.timed_calls import (
     CalleeLink,
     TimedCalls,
     _copy,
-    in_arena,
 )
 from kernel_judge.definition import TensorSpec
 
@@ -91,21 +91,21 @@ SPECS = {"out": TensorSpec(("n", "m"), "float32")}
 class Table:
     """Timed calls, and a callee's process with some functions."""
 
-    def __init__(self, names: str, passes: bool) -> None:
+    def __init__(self, names: str, passes: bool, beside: Table | None = None) -> None:
         import json
 
         self.inputs = {"x": torch.randn(5, 3)}
         self.layout = laid_out(self.inputs, SPECS, {"n": 5, "m": 3})
-        self.calls = TimedCalls("cpu", self.layout)
+        self.calls = beside.calls if beside else TimedCalls("cpu", self.layout)
         file = Page.file()
         how = json.dumps(places(self.layout, passes_outputs=passes))
-        memory = self.calls.memory
+        memory = self.calls.apart() if beside else self.calls.memory
         given = [str(FOLDER), str(file), str(memory.file), str(memory.size), how, names]
         self.process = subprocess.Popen(
             [sys.executable, "-c", CHILD, *given], pass_fds=[file, memory.file]
         )
         is_there = lambda: self.process.poll() is None
-        self.link = CalleeLink(Page(file), is_there=is_there, seconds=60.0)
+        self.link = CalleeLink(Page(file), is_there=is_there, memory=memory)
         self.calls.stage(self.inputs)
 
     def call(self, which: int, seed: int = 1) -> Any:
@@ -281,3 +281,24 @@ def test_filled_inputs_are_taken_and_may_change() -> None:
     assert calls.input(1).tolist() == [2.0, 2.0, 0.0, 0.0, 0.0, 0.0]
     memory.bytes[layout.inputs[0]["at"]] = 1
     assert calls.changed()
+
+
+def test_what_others_are_called_with_is_nowhere_in_a_solutions_memory() -> None:
+    # a copy engine goes on while its processes are stopped
+    solution = Table("doubles", True)
+    other = Table("doubles spoils", True, beside=solution)
+    calls, x = solution.calls, solution.inputs["x"]
+    calls.stage(solution.inputs)
+    left = calls.memory.bytes.clone()
+    other.call(1)
+    assert torch.equal(calls.outputs()[0], 2 * x)
+    assert not calls.changed()
+    assert torch.equal(calls.memory.bytes, left)
+    other.call(2)
+    assert calls.changed()
+    solution.call(1)
+    assert torch.equal(calls.outputs()[0], 2 * x)
+    assert not calls.changed()
+    for table in (other, solution):
+        table.end()
+    assert all(memory.file == -1 for memory in calls._memories)

@@ -166,6 +166,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(timed_calls._cuda, "synchronize", lambda: None)
     monkeypatch.setattr(timed_calls._cuda, "_sleep", lambda _: None)
     calls: Any = object.__new__(TimedCalls)
+    calls.memory = None
     calls._cuda, calls._hold_ms, calls._evicts = True, 0.35, torch.zeros(1)
     calls._started = calls._slept = calls._written = calls._copied_out = Event()
     calls._wipe = calls._write = lambda: None
