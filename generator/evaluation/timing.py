@@ -273,8 +273,8 @@ class _Table:
     ) -> SessionResult:
         with seconds.part("opening"):
             trusted, *others = self._field.processes
-            own = self._session, calls.memory, self._passes, self._arena(0)
-            solution = Contender("", links.of_session(*own), 1)
+            about = self._session, calls.memory, self._passes, self._arena(0)
+            solution = Contender("", links.of_session(*about), 1)
             rivals = []
             reference = self._field.reference
             if reference is not None:
