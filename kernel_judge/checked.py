@@ -92,10 +92,3 @@ def check(steps: Callable[P, Iterator[Compared]]) -> Callable[P, Checked]:
 
 def _failures(comparisons: list[Compared]) -> list[str]:
     return [line for compared in comparisons for line in compared.failures]
-
-
-def first_finding(message: str) -> str:
-    """Return the first finding of a defect's message, without its heading."""
-    lines = [line.strip() for line in message.strip().splitlines()]
-    has_heading = len(lines) > 1 and lines[0].endswith((": FAILED", ": ERROR"))
-    return lines[has_heading] if lines else "AssertionError"

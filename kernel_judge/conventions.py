@@ -10,6 +10,7 @@ import math
 
 import torch
 
+from kernel_judge.comparison.compare import non_finite
 from kernel_judge.comparison.metrics import measure
 
 
@@ -73,15 +74,19 @@ def nmse(
     """Return whether Σ(a-e)²/Σe² is within a bound, and its value.
 
     So llama.cpp's test-backend-ops decides; its bound is 1e-7, of products of matrices
-    5e-4.
+    5e-4. NaN fails, and so do infinities that one side alone has.
     """
     value = measure(actual, expected).nmse
+    if non_finite(actual, expected):
+        return False, math.nan
     return value <= max_nmse, value
 
 
 def _mismatched(
     actual: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float
 ) -> float:
-    a, e = actual.detach().double(), expected.detach().double()
+    is_complex = actual.is_complex() or expected.is_complex()
+    wide = torch.complex128 if is_complex else torch.float64
+    a, e = actual.detach().to(wide), expected.detach().to(wide)
     close = torch.isclose(a, e, rtol=rtol, atol=atol)
     return float((~close).double().mean()) if close.numel() else 0.0

@@ -17,12 +17,12 @@ from generator.mutation.prepared_case import SLOW_SECONDS, Catch, PreparedCase
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
 from generator.problems.messages import one_line
+from generator.running.described import first_finding
 from generator.running.free_memory import available_bytes, needed_bytes
 from generator.running.recorded_cases import recorded_cases
 from generator.running.workload_case import Fit
 from generator.running.workloads import Workloads, why_not_asked
 from kernel_judge import checks
-from kernel_judge.checked import first_finding
 from kernel_judge.checks.pairs import results
 from kernel_judge.definition import LIMITS, WORKLOAD, Case
 from kernel_judge.inputs.lazy_weights import fresh

@@ -11,7 +11,6 @@ from kernel_judge.comparison.error_map import (
     NOT_FINITE,
     WITHIN,
     block,
-    upper_edge,
 )
 
 LEVELS = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0, math.inf)
@@ -48,6 +47,11 @@ def share(count: int, error_map: ErrorMap) -> float:
     Heights are logarithmic, and at least 1/48: one element of a million is to be seen.
     """
     return max(math.log1p(count) / math.log1p(max(error_map.histogram)), 1 / 48)
+
+
+def upper_edge(index: int) -> float:
+    """Return the ratio up to which a bin reaches; the last one has no end."""
+    return math.inf if index == BINS - 1 else 10.0 ** ((index - WITHIN + 1) / 2)
 
 
 def span(index: int) -> str:

@@ -253,3 +253,10 @@ def _placed(wrong: torch.Tensor, axes: Sequence[str] | None) -> str:
         if count == 1:
             return f"{name} {first} alone"
     return ""
+
+
+def first_finding(message: str) -> str:
+    """Return the first finding of a defect's message, without its heading."""
+    lines = [line.strip() for line in message.strip().splitlines()]
+    has_heading = len(lines) > 1 and lines[0].endswith((": FAILED", ": ERROR"))
+    return lines[has_heading] if lines else "AssertionError"

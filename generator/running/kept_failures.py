@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from generator.dataset.failure_file import FAILURE, write_failure
-from generator.running.described import described
+from generator.running.described import described, first_finding
 from generator.running.harness import ReferenceTests
-from kernel_judge.checked import Checked, first_finding
+from kernel_judge.checked import Checked
 from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.trial import Trial
 

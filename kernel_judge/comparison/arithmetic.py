@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import torch
 
 from kernel_judge.comparison.compare import Comparison, compare
-from kernel_judge.comparison.metrics import unit_roundoff
+from kernel_judge.comparison.metrics import CODES, unit_roundoff, unmeasurable
 from kernel_judge.comparison.tolerance import DEFAULTS, Tolerance
 from kernel_judge.comparison.tolerance import EXACT as STRICT
 
@@ -91,14 +91,15 @@ def bounds(
     """
     out, total = _dtype(dtype), _dtype(accumulate)
     numbers = terms, elements, rounded, rounded_whole
-    if not all(isinstance(number, Integral) for number in numbers):
-        raise ValueError("terms, elements and what is rounded are whole numbers")
+    if not all(isinstance(n, Integral) and n < 2**63 for n in numbers):
+        raise ValueError("terms, elements and what is rounded are whole numbers < 2^63")
     if min(terms, elements) < 1 or min(rounded, rounded_whole) < 0:
         raise ValueError(
             "terms and elements are at least 1, what is rounded at least 0"
         )
-    if not (0.0 < alarms < 1.0 and 0.0 < scale < math.inf):
-        raise ValueError("alarms is between 0 and 1, scale positive and finite")
+    are_numbers = all(isinstance(number, Real) for number in (alarms, scale))
+    if not (are_numbers and 0.0 < alarms < 1.0 and 0.0 < scale < math.inf):
+        raise ValueError("alarms is a number in (0, 1), scale one above 0, and finite")
     if against not in (EXACT, KERNEL):
         raise ValueError(f"against is {EXACT!r} or {KERNEL!r}, not {against!r}")
     sides = 2 if against == KERNEL else 1
@@ -153,13 +154,17 @@ def assert_matches(
     """Assert that a kernel's output is the expected one, up to its arithmetic.
 
     `actual` and `expected` are tensors of one shape; `expected` may be wider, float64 at
-    best. Without a `tolerance` it is derived by `bounds`: `arithmetic` are its
-    arguments, of which the dtype is by default the one of `actual`, `scale` the RMS of
-    what is expected, and `elements` their number. Returns the comparison. Raises
-    AssertionError with the worst elements and the derivation, ValueError as `bounds`.
+    best. Without a `tolerance` integers and booleans are exact, and of others `bounds`
+    derives it: `arithmetic` are its arguments, by default `actual`'s dtype, the RMS of
+    what is expected as `scale`, and the number of `elements`. Returns the comparison, or
+    raises AssertionError with the worst elements and the derivation; ValueError as `bounds`.
     """
-    kinds = type(actual), type(expected)
-    if tolerance is None and all(issubclass(kind, torch.Tensor) for kind in kinds):
+    if tolerance is not None and arithmetic:
+        raise ValueError(f"a tolerance or {', '.join(arithmetic)}: one of both")
+    both = [t for t in (actual, expected) if isinstance(t, torch.Tensor)]
+    are_numbers = len(both) == 2 and not any(map(unmeasurable, both))
+    exact = are_numbers and not (arithmetic or actual.is_floating_point())
+    if tolerance is None and are_numbers and not exact:
         finite = expected.detach().double()
         finite = finite[torch.isfinite(finite)]
         rms = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
@@ -171,12 +176,14 @@ def assert_matches(
         tolerance = bounds(**{**stated, **arithmetic})
     comparison = compare(actual, expected, tolerance or STRICT, same_dtype=False)
     if not comparison.passed:
-        raise AssertionError(f"{comparison.message('the output')}\n  {tolerance}")
+        derived = f"\n  {tolerance}" if tolerance else ""
+        raise AssertionError(f"{comparison.message('the output')}{derived}")
     return comparison
 
 
 def _dtype(name: str | torch.dtype) -> torch.dtype:
     dtype = getattr(torch, name, None) if isinstance(name, str) else name
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+    codes = str(dtype).startswith(CODES)
+    if not isinstance(dtype, torch.dtype) or codes or not dtype.is_floating_point:
         raise ValueError(f"{name} is no floating-point dtype of torch")
     return dtype

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernel_judge.comparison.metrics import Metrics, blocks, measure
+from kernel_judge.comparison.metrics import Metrics, blocks, measure, unmeasurable
 from kernel_judge.comparison.signed_error import DEVIATIONS
 from kernel_judge.comparison.tolerance import Tolerance
 
@@ -83,6 +83,8 @@ def compare(
     and shape are compared first, then where NaN and infinities are, then the figures.
     Without `names_allowed` what passes has no worst elements within the tolerance.
     """
+    if not isinstance(tolerance, Tolerance):
+        raise TypeError("tolerance is Tolerance(rtol=…, atol=…) or what bounds() gives")
 
     def stop(finding: str) -> Comparison:
         return Comparison(FAILED, (finding,), tolerance)
@@ -95,8 +97,10 @@ def compare(
         return stop(f"shape {list(actual.shape)}, expected {list(expected.shape)}")
     if same_dtype and actual.dtype != expected.dtype:
         return stop(f"dtype {actual.dtype}, expected {expected.dtype}")
+    if why := unmeasurable(actual) or unmeasurable(expected):
+        return stop(why)
     metrics = measure(actual, expected, tolerance, names_allowed=names_allowed)
-    if metrics.elements < actual.numel() and (why := _non_finite(actual, expected)):
+    if metrics.elements < actual.numel() and (why := non_finite(actual, expected)):
         return stop(why)
     result = _judge_figures(metrics, tolerance)
     unnamed = not (names_allowed or result.passed or metrics.worst)
@@ -144,7 +148,7 @@ def _judge_zeros(metrics: Metrics, tolerance: Tolerance) -> Comparison:
     return Comparison(FAILED, (finding,), tolerance, metrics)
 
 
-def _non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
+def non_finite(actual: torch.Tensor, expected: torch.Tensor) -> str | None:
     """Return how the NaN and infinities disagree; NaN in either always does."""
     a, e = actual.detach().double(), expected.detach().double().to(actual.device)
     for name, tensor in (("actual", a), ("expected", e)):

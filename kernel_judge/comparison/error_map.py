@@ -31,11 +31,6 @@ NOT_FINITE = -1.0
 """A cell with an element that is not finite in both, nor the same infinity."""
 
 
-def upper_edge(index: int) -> float:
-    """Return the ratio up to which a bin reaches; the last one has no end."""
-    return math.inf if index == BINS - 1 else 10.0 ** ((index - WITHIN + 1) / 2)
-
-
 def block(index: int, blocks: int, length: int) -> tuple[int, int]:
     """Return the first and the last index of a block: of rows, or of columns."""
     first = -(-index * length // blocks)

@@ -88,7 +88,12 @@ def measure(
 
     Mismatched are the elements beyond what the tolerance allows each; `names_allowed`
     has others too among the worst. `compare` judges those that are not finite in both.
+    Raises ValueError for another shape, and for what has no real numbers.
     """
+    if why := unmeasurable(actual) or unmeasurable(expected):
+        raise ValueError(why)
+    if actual.shape != expected.shape:
+        raise ValueError(f"shape {[*actual.shape]}, expected {[*expected.shape]}")
     sums = _BlockSums(names_allowed or not actual.is_floating_point())
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
         sums.add(a, e, tolerance, first)
@@ -99,6 +104,21 @@ def measure(
         exact = tolerance.allowed(wanted.double()) == 0.0
         sums.mismatched += int((close & exact & (there != wanted)).sum())
     return sums.metrics(actual, expected)
+
+
+CODES = ("torch.bits", "torch.float4", "torch.q")
+"""Beginnings of dtypes whose values torch does not convert."""
+
+
+def unmeasurable(tensor: torch.Tensor) -> str | None:
+    """Return why a tensor has no real numbers to measure, None where it has."""
+    kind = "nested" if tensor.is_nested else tensor.layout
+    codes = tensor.is_complex() or str(tensor.dtype).startswith(CODES)
+    if kind is torch.strided and not (tensor.is_meta or codes):
+        return None
+    return (
+        f"no dense tensor of real numbers: {tensor.dtype}, {kind}, on {tensor.device}"
+    )
 
 
 _HALVES = (torch.bfloat16, torch.float16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from kernel_judge.definition import Case, Definition
@@ -43,9 +44,11 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         """Refuse what would let anything pass, NaN too. Raises ValueError."""
-        sizes = self.rtol, self.atol, self.of_row, self.nmse or 0.0
-        is_share = 0.0 < self.hit_ratio <= 1.0
-        if not is_share or not all(0.0 <= size < math.inf for size in sizes):
+        numbers = *(self.norm_ratio or ()), self.nmse or 0.0, self.bias or 0.0
+        sizes = self.rtol, self.atol, self.of_row, self.hit_ratio, *numbers
+        are_sizes = all(isinstance(n, Real) and 0 <= float(n) < math.inf for n in sizes)
+        is_share = are_sizes and 0.0 < self.hit_ratio <= 1.0
+        if not is_share or not -1.0 <= (self.cosine or 0.0) <= 1.0:
             raise ValueError(f"not finite, below 0 or no share: {vars(self)}")
 
     def allowed(self, expected: Tensor) -> Tensor:

@@ -13,39 +13,12 @@ from typing import Any
 
 import torch
 
-from kernel_judge.definition import LIMITS, Case, Definition, TensorSpec
+from kernel_judge.definition import Case, Definition, TensorSpec
 from kernel_judge.inputs.moved import moved
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Inputs, MakeInputs, Trial
 
 DISTINCT = 61
-
-
-def past_limits(
-    axis: str, rows: int, params: Mapping[str, Any] | None = None, /, **axes: int
-) -> Case:
-    """Return the case whose `rows` along an axis are more than a power of two.
-
-    61 of them are distinct; `axes` are the others, `params` the case's.
-    """
-    longer = {**axes, axis: rows}
-    return Case("past-limits", LIMITS, longer, params or {}, repeats=axis)
-
-
-def lengthened(case: Case, axis: str, length: int) -> Case:
-    """Return the case that crosses limits as another one would of a longer axis."""
-    return past_limits(axis, length, case.params, **case.axes)
-
-
-def rows_past_limits(axis: str, width: int) -> list[Case]:
-    """Return the cases of more than 8,192 rows, and of short ones of 64 times as many.
-
-    A row is a token, or a head of one.
-    """
-    limits = [past_limits(axis, 8_219)]
-    if width <= 512:
-        limits.append(replace(past_limits(axis, 262_171), name="far-past-limits"))
-    return limits
 
 
 def repeated_inputs(

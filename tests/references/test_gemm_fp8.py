@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart, far_codes
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.gemm_fp8.relations import gemm_fp8_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -32,7 +33,6 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.head_layout.relations import layout_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -31,7 +32,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import EXACT, Override
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import shape_of
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

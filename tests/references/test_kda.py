@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import lengthened
 from generator.ops.op_types.gdn.delta_rule import occupied
 from generator.ops.op_types.kda.dual import solved, spans
 from generator.ops.op_types.kda.relations import kda_relations
@@ -32,7 +33,6 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
-from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

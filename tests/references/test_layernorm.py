@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import rows_past_limits
 from generator.ops.op_types.layernorm.relations import norm_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -30,7 +31,6 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
-from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

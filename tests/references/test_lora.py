@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.lora.relations import adapter_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -32,7 +33,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import shape_of
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import Trial
 from kernel_judge.obstacle import Kind

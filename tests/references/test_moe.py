@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import lengthened
 from generator.ops.op_types.moe import flashinfer as moe_flashinfer
 from generator.ops.op_types.moe import routing as moe_routing
 from generator.ops.op_types.moe import sglang as moe_sglang
@@ -48,7 +49,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
-from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart, far_codes
+from generator.ops.limit_cases import lengthened
 from generator.ops.op_types.moe_experts.inputs import (
     expert_inputs,
     expert_sizes,
@@ -45,7 +46,6 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition, Interface
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
-from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -22,6 +22,7 @@ import torch
 
 from generator.ops.far_factors import far_apart
 from generator.ops.float8 import e4m3_values
+from generator.ops.limit_cases import rows_past_limits
 from generator.ops.op_types.rmsnorm.relations import norm_relations
 from generator.running.harness import (
     GroundTruthsAgree,
@@ -32,7 +33,6 @@ from generator.running.harness import (
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
-from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

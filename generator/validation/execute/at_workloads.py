@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from generator.rules.runtime_rules import EXECUTE_NOT_RUN, EXECUTE_WORKLOAD
+from generator.running.described import first_finding
 from generator.running.free_memory import is_exhaustion, needed_bytes
 from generator.running.workloads import Workloads, why_not_asked
 from generator.validation.execute.said import SOURCE, Said, line_of, shown
-from kernel_judge.checked import first_finding
 from kernel_judge.checks import CHECKS
 from kernel_judge.definition import Case, Definition
 from kernel_judge.obstacle import Kind, Obstacle

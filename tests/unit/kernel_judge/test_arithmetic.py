@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import kernel_judge
-from kernel_judge import Bounds, assert_matches, bounds, compare
+from kernel_judge import Bounds, Tolerance, assert_matches, bounds, compare
 from kernel_judge.comparison.arithmetic import KERNEL
 
 
@@ -95,6 +95,12 @@ def test_more_elements_and_fewer_alarms_widen_it():
         ({"dtype": "float32", "scale": math.inf}, "finite"),
         ({"dtype": "float32", "alarms": 0.0}, "alarms"),
         ({"dtype": "float32", "against": "oracle"}, "against is"),
+        ({"dtype": "Tensor"}, "Tensor is no floating-point dtype"),
+        ({"dtype": "float4_e2m1fn_x2"}, "no floating-point dtype"),
+        ({"dtype": "float32", "terms": 10**400}, r"whole numbers < 2\^63"),
+        ({"dtype": "float32", "scale": "1"}, "scale one above 0"),
+        ({"dtype": "float32", "scale": torch.ones(3)}, "scale one above 0"),
+        ({"dtype": "float32", "alarms": None}, "alarms is a number"),
     ],
 )
 def test_a_wrong_quantity_is_one_line(arguments, message):
@@ -124,6 +130,31 @@ def test_a_failure_says_the_worst_element_and_the_derivation():
 def test_what_is_no_tensor_is_said(actual, expected, said):
     with pytest.raises(AssertionError, match=said):
         assert_matches(actual, expected)
+
+
+def test_integers_and_booleans_are_exact_without_a_word():
+    assert assert_matches(torch.arange(4), torch.arange(4)).passed
+    assert assert_matches(torch.ones(4).bool(), torch.ones(4).bool()).passed
+    with pytest.raises(AssertionError, match=r"actual 3, expected 2"):
+        assert_matches(torch.tensor([1, 3]), torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match=r"torch.int64 is no floating-point dtype"):
+        assert_matches(torch.arange(4), torch.arange(4), terms=3)
+
+
+def test_a_tolerance_beside_arithmetic_is_refused():
+    with pytest.raises(ValueError, match="a tolerance or terms: one of both"):
+        assert_matches(torch.ones(4), torch.ones(4), Tolerance(0.0, 1e-3), terms=3)
+
+
+def test_what_is_no_tolerance_is_refused():
+    with pytest.raises(TypeError, match=r"tolerance is Tolerance\(rtol=…, atol=…\)"):
+        assert_matches(torch.ones(4), torch.ones(4), 1e-3)
+
+
+def test_a_failure_without_a_tolerance_ends_in_no_none():
+    with pytest.raises(AssertionError) as raised:
+        assert_matches(torch.ones(1), None)
+    assert "None" not in str(raised.value).splitlines()[-1].split()
 
 
 def test_zeros_do_not_pass_where_nothing_is_expected_to_be_small():

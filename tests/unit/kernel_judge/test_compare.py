@@ -70,6 +70,42 @@ def test_the_order_is_structure_shape_dtype_non_finite_values():
     assert verdict(wrong_dtype.float(), expected).findings[0].startswith("actual has")
 
 
+def _one(layout: str) -> torch.Tensor:
+    value = torch.ones(2, 2)
+    made = {
+        "sparse": value.to_sparse,
+        "mkldnn": value.to_mkldnn,
+        "meta": lambda: value.to("meta"),
+        "packed fp4": lambda: value.byte().view(torch.float4_e2m1fn_x2),
+        "jagged": lambda: torch.nested.nested_tensor(
+            [value[0], value[1]], layout=torch.jagged
+        ),
+    }
+    return made[layout]()
+
+
+@pytest.mark.parametrize("layout", ["sparse", "mkldnn", "meta", "packed fp4", "jagged"])
+def test_what_has_no_dense_numbers_fails_with_a_line(layout):
+    one = _one(layout)
+    for result in (compare(one, one, EXACT), compare(one, one, Tolerance(1.0, 1.0))):
+        assert result.verdict == FAILED
+        (finding,) = result.findings
+        assert finding.startswith("no dense tensor of real numbers: ")
+
+
+@pytest.mark.parametrize("of", ["actual", "expected", "both"])
+def test_a_complex_output_never_passes_by_its_real_part(of):
+    real, other = torch.ones(3), torch.complex(torch.ones(3), torch.arange(3.0))
+    actual = real if of == "expected" else other
+    expected = real if of == "actual" else other.conj()
+    result = compare(actual, expected, Tolerance(1e-3, 1e-3))
+    assert result.verdict == FAILED
+    assert "complex64" in result.findings[0]
+    parts = [torch.view_as_real(t.resolve_conj()) for t in (other, other.conj())]
+    assert compare(parts[0], parts[0], EXACT).passed
+    assert not compare(*parts, EXACT).passed
+
+
 @pytest.mark.parametrize("same_dtype", [True, False])
 def test_nan_fails_in_either_and_in_both(same_dtype):
     clean, broken = tensor(1, 2, 3, 4), tensor(1, NAN, 3, NAN)

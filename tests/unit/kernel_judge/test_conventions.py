@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
 from kernel_judge import conventions
@@ -44,3 +45,22 @@ def test_nmse_is_of_the_expected_energy():
     assert not passed
     assert value == 0.01
     assert conventions.nmse(expected, expected) == (True, 0.0)
+
+
+def test_nan_and_one_sided_infinities_are_no_agreement():
+    ones, wrong = torch.ones(4), torch.ones(4)
+    for value in (math.nan, math.inf):
+        wrong[1] = value
+        assert not conventions.nmse(wrong, ones)[0]
+        assert not conventions.nmse(ones, wrong)[0]
+    assert conventions.nmse(wrong, wrong) == (True, 0.0)
+
+
+def test_other_shapes_and_complex_outputs_are_refused():
+    with pytest.raises(ValueError, match=r"shape \[4\], expected \[3\]"):
+        conventions.nmse(torch.ones(4), torch.ones(3))
+    other = torch.complex(torch.ones(2), torch.ones(2))
+    with pytest.raises(ValueError, match="complex64"):
+        conventions.nmse(other, torch.ones(2))
+    assert conventions.check_all_close(other, torch.ones(2)) == (False, 1.0)
+    assert conventions.check_all_close(other, other) == (True, 0.0)

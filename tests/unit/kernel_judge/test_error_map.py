@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 
+from generator.review.figures import upper_edge
 from kernel_judge.comparison.error_map import (
     BINS,
     LARGEST,
@@ -16,7 +17,6 @@ from kernel_judge.comparison.error_map import (
     WITHIN,
     block,
     error_map,
-    upper_edge,
 )
 from kernel_judge.comparison.tolerance import EXACT, Tolerance
 

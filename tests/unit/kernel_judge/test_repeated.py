@@ -5,15 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from generator.ops.limit_cases import lengthened, past_limits
 from kernel_judge import checks
 from kernel_judge.definition import LIMITS, Case, Definition, Interface
-from kernel_judge.inputs.repeated import (
-    DISTINCT,
-    lengthened,
-    past_limits,
-    positions,
-    sampled,
-)
+from kernel_judge.inputs.repeated import DISTINCT, positions, sampled
 from kernel_judge.subject import Op, Subject
 
 INTERFACE = Interface(

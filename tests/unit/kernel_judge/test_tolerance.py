@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
 from kernel_judge.comparison.tolerance import (
     DEFAULTS,
@@ -35,6 +36,14 @@ def of_float32(tolerance: Tolerance) -> Tolerance:
         {"rtol": 0.0, "atol": 0.0, "of_row": math.nan},
         {"rtol": 0.0, "atol": 0.0, "hit_ratio": 0.0},
         {"rtol": 0.0, "atol": 0.0, "hit_ratio": math.nan},
+        {"rtol": 0.0, "atol": 0.0, "bias": math.inf},
+        {"rtol": 0.0, "atol": 0.0, "bias": math.nan},
+        {"rtol": 0.0, "atol": 0.0, "norm_ratio": (0.0, math.inf)},
+        {"rtol": 0.0, "atol": 0.0, "cosine": math.nan},
+        {"rtol": 0.0, "atol": 0.0, "cosine": -2.0},
+        {"rtol": "1e-3", "atol": 0.0},
+        {"rtol": None, "atol": 0.0},
+        {"rtol": torch.tensor(1e-3), "atol": 0.0},
     ],
 )
 def test_a_bound_that_nothing_can_exceed_is_refused(bounds):

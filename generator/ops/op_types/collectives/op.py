@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.collectives.relations import collective_relations
 from generator.ops.ranks import (
     allreduce,
@@ -23,7 +24,6 @@ from generator.ops.ranks import (
 )
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

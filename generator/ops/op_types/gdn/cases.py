@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from generator.ops.limit_cases import lengthened
 from generator.ops.op_types.gdn.names import FADES
 from kernel_judge.definition import LIMITS, Case
-from kernel_judge.inputs.repeated import lengthened
 
 # sums of squares of about the 1e-6 that stands beside them before they are normalised
 FAINT: dict[str, Any] = {"q_length": 1e-4, "k_length": 1e-4}

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart, with_factors
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.gemm_fp4.layouts import places, random_bytes, swizzled
 from generator.ops.op_types.gemm_fp4.relations import fp4_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import LIMITS, Backend, Case, Definition
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

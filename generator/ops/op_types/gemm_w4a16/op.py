@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.gemm_w4a16.codes import awq_codes, nibbles, random_words
 from generator.ops.op_types.gemm_w4a16.relations import w4a16_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

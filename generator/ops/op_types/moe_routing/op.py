@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart
+from generator.ops.limit_cases import lengthened
 from generator.ops.op_types.moe_routing.inputs import routing_inputs
 from generator.ops.op_types.moe_routing.relations import routing_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
-from kernel_judge.inputs.repeated import lengthened
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

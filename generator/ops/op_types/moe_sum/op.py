@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.moe_sum.relations import sum_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
 from kernel_judge.inputs.memory import shape_of
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.plain_activation.relations import activation_relations
 from kernel_judge.comparison.tolerance import Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from generator.ops.far_factors import far_apart
+from generator.ops.limit_cases import past_limits
 from generator.ops.op_types.quantization.formats import (
     E2M1,
     e2m1_codes,
@@ -22,7 +23,6 @@ from generator.ops.op_types.quantization.formats import (
 from generator.ops.op_types.quantization.relations import quantization_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
-from kernel_judge.inputs.repeated import past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 

@@ -13,10 +13,10 @@ import torch
 
 from generator.ops.far_factors import far_apart
 from generator.ops.float8 import e4m3_values
+from generator.ops.limit_cases import rows_past_limits
 from generator.ops.op_types.rmsnorm.relations import norm_relations
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition
-from kernel_judge.inputs.repeated import rows_past_limits
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
