@@ -23,6 +23,7 @@ from generator.evaluation.clock.contender import (
 from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.outputs import number_at
 from generator.evaluation.clock.page import Silent
+from generator.evaluation.clock.quiet_calls import QuietCalls
 from generator.evaluation.clock.sampling import (
     LEAST,
     OF_RATIO,
@@ -62,22 +63,14 @@ _SECONDS = 1.4
 _RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
-# what holding the device may take beyond its usual time: others who come between cost two
-# changes of context, 0.28 ms, and clocks that rise 0.15 ms
-_HELD_MS = 0.25
-# who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
-# shorter than this
-_DELAYED_MS = 1.0
-# one change of context takes 0.14 ms, and who comes between costs two
-_TURNING_MS, _WRITING_MS = 0.1, 0.14
 # without its two changes of context, 0.28 ms, a call takes a third of an empty one's time, and
 # what the copy takes
 _TURNED, _CHANGES_MS = 0.75, 0.1
 # of what is less a kernel may need more, such as a wrapper's workspace
 _ROOM_BYTES = 2 << 30
-_MOST_VOID = 0.3
+# of calls; a disturbance of some milliseconds concerns few of them
+_MOST_VOID, _MOST_DISTURBED = 0.3, 3 * LEAST
 _SEEDS = 2**31
-_RECENT = 64
 
 
 class TimingSession:
@@ -102,7 +95,7 @@ class TimingSession:
         self._seeds = draws_of(secret, "seeds of timed calls")
         self._telemetry, self._gone = telemetry, gone
         self._zero = EmptyCalls()
-        self._quiet: list[tuple[float, ...]] = []
+        self._quiet = QuietCalls()
         self._candidates = CallsToJudge(self._draw)
         self._seconds = SecondsOf()
 
@@ -129,7 +122,7 @@ class TimingSession:
         after = self._sampled()
         for contender in (self._solution, *self._rivals):
             contender.raw, contender.host, contender.plans = [], [], []
-            contender.spent = 0.0
+            contender.spent, contender.void = 0.0, 0
         turns = 0
         figures = self._solution.raw
         while turns < _MOST and (len(figures) < LEAST or time.monotonic() < end):
@@ -144,8 +137,11 @@ class TimingSession:
                     break
                 continue
             turns += 1
-            if len(figures) >= LEAST and self._is_known():
+            # what passes is waited for
+            disturbed = any(map(self._is_disturbed, self._watched()))
+            if len(figures) >= LEAST and self._is_known() and not disturbed:
                 break
+        self._check_void()
         about = summary(samples, throttled)
         if throttled > _MOST and not turns:
             why = ", ".join(about["throttle_reasons"])
@@ -203,7 +199,7 @@ class TimingSession:
         spent = time.monotonic() - begun
         contender.spent += spent
         self._seconds.add(f"calls of {contender.name or 'the solution'}", spent)
-        is_busy, is_long, is_unturned = self._is_busy(timed), False, False
+        is_busy, is_long, is_unturned = self._quiet.is_busy(timed), False, False
         if not contender.waits and self._calls.device == "cuda":
             # the device may have turned to the judge before the work was done
             is_long = timed.raw > SLICE_MS
@@ -219,7 +215,7 @@ class TimingSession:
         if contender.is_often_long and not contender.waits:
             contender.begin_anew(waits=True)
         if is_busy or is_long or is_unturned:
-            self._check_void(contender)
+            self._check_void(_MOST_DISTURBED)
             return timed
         waited = contender.waits and self._zero.waited(timed.behind)
         contender.raw.append((waited, timed.raw))
@@ -231,23 +227,23 @@ class TimingSession:
             contender.plans += [float(plan)] if plan is not None else []
         return timed
 
-    def _is_busy(self, timed: CallTimes) -> bool:
-        """Return whether others used the device before the values were there.
-
-        They had nothing to work on: it is work of before, which delays whom it does not
-        concern.
-        """
-        usual = map(statistics.median, zip(*self._quiet[-_RECENT:], strict=True))
-        limits = _DELAYED_MS, _HELD_MS, _TURNING_MS, _WRITING_MS
-        parts = zip(_before_the_clock(timed), usual, limits, strict=True)
-        return any(took > quiet + limit for took, quiet, limit in parts)
-
-    def _check_void(self, contender: Contender) -> None:
-        """Raise Untimed where the device is busy too often: whose work it is nobody sees."""
+    def _is_disturbed(self, contender: Contender) -> bool:
+        """Return whether the device was busy too often before a contender's calls."""
         calls = contender.void + len(contender.raw)
-        if calls >= LEAST and contender.void > _MOST_VOID * calls:
-            why = "the GPU was busy in {} of {} calls before their values were there"
-            raise Untimed(why.format(contender.void, calls))
+        return calls >= LEAST and contender.void > _MOST_VOID * calls
+
+    def _watched(self) -> list[Contender]:
+        return [self._solution, *self._called_now()]
+
+    def _check_void(self, least: int = LEAST) -> None:
+        """Raise Untimed where the device is busy too often: whose work it is nobody sees."""
+        for one in self._watched():
+            calls = one.void + len(one.raw)
+            if calls >= least and self._is_disturbed(one):
+                raise Untimed(
+                    f"the GPU was busy in {one.void} of {calls} calls before their values "
+                    f"were there (longer than usual: {self._quiet.why()})"
+                )
 
     def _kept(self, inputs: Mapping[str, Any], timed: CallTimes) -> CandidateCall:
         """Return a call of the solution, held against what is declared. Raises Refused."""
@@ -302,7 +298,7 @@ class TimingSession:
             if one.host and not one.waits
         ]
         if self._calls.hold_for(_MARGIN * max(launches, default=0.0)):
-            self._quiet.clear()
+            self._quiet.forget()
             self._measure_empties()
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> CallTimes:
@@ -313,7 +309,7 @@ class TimingSession:
             self._zero.add_twice(timed.raw)
         else:
             self._zero.add(waits, timed.raw, timed.behind)
-        self._quiet.append(_before_the_clock(timed))
+        self._quiet.add(timed)
         return timed
 
     def _warmed(self, rival: Contender) -> bool:
@@ -391,8 +387,3 @@ class TimingSession:
         for one in (self._solution, *self._rivals):
             if one.name in self._marks:
                 del one.raw[self._marks[one.name] :]
-
-
-def _before_the_clock(timed: CallTimes) -> tuple[float, ...]:
-    """Return the times of a call in which another's work would show."""
-    return timed.delayed, timed.held, timed.turning, timed.writing

@@ -12,6 +12,7 @@ import torch
 from generator.dataset.paths import discover_definitions
 from generator.evaluation.arena import laid_out
 from generator.evaluation.clock.contender import Contender, EmptyCalls, resolved
+from generator.evaluation.clock.quiet_calls import QuietCalls
 from generator.evaluation.clock.session_result import Untimed
 from generator.evaluation.clock.timed_calls import TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
@@ -64,7 +65,8 @@ class _Calls:
 def test_device_is_held_until_the_slowest_launches_are_done() -> None:
     session: Any = object.__new__(TimingSession)
     session._calls = calls = _Calls()
-    session._quiet, measured = [(0.0, 0.4)], []
+    session._quiet, measured = QuietCalls(), []
+    session._quiet._usual.append((0.0, 0.4, 0.0, 0.1))
     session._measure_empties = lambda: measured.append(True)
     session._solution = Contender("", None, 1, waits=False, host=[0.1, 0.1])  # type: ignore[arg-type]
     late = Contender("reference", None, 1, waits=False, host=[0.6, 0.5, 9.0])  # type: ignore[arg-type]
@@ -75,7 +77,7 @@ def test_device_is_held_until_the_slowest_launches_are_done() -> None:
     assert calls.asked == pytest.approx(1.3 * 0.6)
     # what others' work took was of another hold
     assert measured
-    assert session._quiet == []
+    assert session._quiet._usual == []
 
 
 def test_hold_ends_before_a_time_slice() -> None:

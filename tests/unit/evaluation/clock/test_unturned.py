@@ -198,8 +198,26 @@ def test_time_in_which_a_callee_may_begin_something_counts_as_delay(held: Any) -
 
 
 def test_who_is_not_ready_for_a_while_has_no_times() -> None:
-    with pytest.raises(Untimed, match="GPU was busy in 20 of 20 calls"):
+    why = r"GPU was busy in 60 of 60 calls .*\(longer than usual: their start\)"
+    with pytest.raises(Untimed, match=why):
         result_of(Device(lambda _: False, delayed_ms=1.5))
+
+
+@pytest.mark.parametrize("until", [8, 20])
+def test_a_disturbance_that_passes_leaves_a_workload_its_times(until: int) -> None:
+    """Eight calls of the warm-up, or twelve behind it, are of no session's that goes on."""
+    device = Device(lambda _: False)
+    call = device.call
+
+    def disturbed(link: Any, which: int, seed: int) -> CallTimes:
+        times = call(link, which, seed)
+        is_early = link == "solution" and device.count <= until
+        return replace(times, turning=0.3) if is_early else times
+
+    device.call = disturbed  # type: ignore[method-assign]
+    result = result_of(device)
+    assert result.timing["latency_ms"] == pytest.approx(WORK_MS, abs=1e-6)
+    assert result.timing["void"] == until - 8
 
 
 @pytest.mark.parametrize("busy", ["solution", "rival"])

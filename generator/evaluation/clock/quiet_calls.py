@@ -1,0 +1,56 @@
+"""The times of calls before their clock starts, by which another one's work is noticed."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+
+from generator.evaluation.clock.timed_calls import CallTimes
+
+# who has the device keeps it until its time slice of 2.4 ms ends; Python's own pauses are
+# shorter than the first
+_LIMITS_MS = {
+    "their start": 1.0,
+    # others who come between cost two changes of context, 0.28 ms, clocks that rise 0.15 ms
+    "the hold": 0.25,
+    # one change of context takes 0.14 ms, and who comes between costs two
+    "the turn to the judge": 0.1,
+    "the writing": 0.14,
+}
+_RECENT = 64
+
+
+class QuietCalls:
+    """The usual times before the clock starts, of calls in which nobody else works."""
+
+    def __init__(self) -> None:
+        self._usual: list[tuple[float, ...]] = []
+        self._longer: Counter[str] = Counter()
+
+    def add(self, timed: CallTimes) -> None:
+        """Keep the times of a call with nothing but a tiny kernel."""
+        self._usual.append(_before_the_clock(timed))
+
+    def forget(self) -> None:
+        """Forget them: the device is held for another time."""
+        self._usual.clear()
+
+    def is_busy(self, timed: CallTimes) -> bool:
+        """Return whether others used the device before the values were there.
+
+        They had nothing to work on: it is work of before, which delays whom it does not
+        concern.
+        """
+        usual = map(statistics.median, zip(*self._usual[-_RECENT:], strict=True))
+        took = zip(_LIMITS_MS.items(), _before_the_clock(timed), usual, strict=True)
+        longer = [name for (name, most), ms, quiet in took if ms > quiet + most]
+        self._longer.update(longer)
+        return bool(longer)
+
+    def why(self) -> str:
+        """Return which times were longer than usual, the most frequent one first."""
+        return ", ".join(name for name, _ in self._longer.most_common())
+
+
+def _before_the_clock(timed: CallTimes) -> tuple[float, ...]:
+    return timed.delayed, timed.held, timed.turning, timed.writing
