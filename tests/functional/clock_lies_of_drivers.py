@@ -7,17 +7,22 @@ a solution is what it usually is. The rest are lies with memory, the page and lo
 
 from __future__ import annotations
 
-from tests.functional.clock_lie_texts import AT_ONCE, CONTROLS, PAGE, STREAM
+from tests.functional.clock_lie_texts import (
+    AT_ONCE,
+    CONTROLS,
+    OWN_CONTEXT,
+    PAGE,
+    STREAM,
+)
 from tests.functional.clock_lies import MULTIPLY, Lie, dps
 from tests.functional.clock_lies_of_engines import DRIVER, HOOKS, WAITS_THERE
 
+_PRODUCT = "    product(A, B, C)\n"
 _ONCE = "    if not CALLS[0]:\n        CALLS[0] = 1\n        {what}\n"
 _PREEMPTS = """
 FLAG, NUMBER = [], [0]
 
 def begins():
-    if not GROUPS:
-        raise RuntimeError(f"no channels among {len(SEEN)} calls")
     place, there = ctypes.c_void_p(), ctypes.c_uint64()
     CU.cuMemHostAlloc(ctypes.byref(place), ctypes.c_size_t(4096), 3)
     CU.cuMemHostGetDevicePointer_v2(ctypes.byref(there), place, 0)
@@ -62,8 +67,12 @@ for line in sys.stdin:
 HALF = []
 
 def half():
-    (memory,) = (o for o in gc.get_objects() if type(o).__name__ == "SharedMemory"
-                 and getattr(o, "file", -1) >= 0 and o.address <= KNOWN[0] < o.address + o.size)
+    memories = [o for o in gc.get_objects() if type(o).__name__ == "SharedMemory"
+                and getattr(o, "file", -1) >= 0 and o.address <= KNOWN[0] < o.address + o.size]
+    if not memories:
+        # it is there in timed calls alone
+        return
+    memory = memories[0]
     command = [sys.executable, "-c", CODE, str(memory.file), str(memory.size)]
     HALF[:] = [memory.address, subprocess.Popen(
         command, stdin=subprocess.PIPE, pass_fds=[memory.file], text=True)]
@@ -136,19 +145,23 @@ OF_DRIVERS = (
     ),
     Lie(
         "a time slice that ends with its work",
-        dps(_ONCE.format(what="slice_of(60)") + MULTIPLY, CONTROLS + AT_ONCE),
+        dps(
+            _ONCE.format(what="own(), slice_of(60)") + _PRODUCT,
+            CONTROLS + OWN_CONTEXT + AT_ONCE,
+        ),
         "a change of context takes as long",
     ),
     Lie(
         "takes itself off the device when its work is done",
         dps(
-            "    if not FLAG:\n        begins()\n"
-            "        hooks('opened', before=preempts)\n"
-            + MULTIPLY
+            "    if not FLAG:\n        own()\n        begins()\n"
+            "    if not HOOKED:\n        hooks('opened', before=preempts)\n"
+            + _PRODUCT
             + "    NUMBER[0] += 1\n"
-            "    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)\n"
-            "    CU.cuStreamWriteValue32_v2(stream, FLAG[1], ctypes.c_uint(NUMBER[0]), 0)\n",
-            CONTROLS + HOOKS + _PREEMPTS,
+            "    CU.cuCtxPushCurrent_v2(OWN[0])\n"
+            "    CU.cuStreamWriteValue32_v2(None, FLAG[1], ctypes.c_uint(NUMBER[0]), 0)\n"
+            "    CU.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))\n",
+            CONTROLS + OWN_CONTEXT + HOOKS + _PREEMPTS,
         ),
         "a change of context takes as long",
     ),
@@ -156,10 +169,11 @@ OF_DRIVERS = (
         Lie(
             f"a context that is saved in another way, {mode}",
             dps(
-                "    if not WROTE:\n        raise RuntimeError('no mode was set')\n"
-                + MULTIPLY,
-                CONTROLS.replace(
-                    "MODE = [], [], [], []", f"MODE = [], [], [], [{mode}]"
+                _PRODUCT
+                + "    if not WROTE:\n        raise RuntimeError('no mode was set')\n",
+                (CONTROLS + OWN_CONTEXT).replace(
+                    "MODE, CLIENTS = [], [], [], []",
+                    f"MODE, CLIENTS = [], [], [], [{mode}]",
                 ),
             ),
             "a change of context takes as long",
@@ -194,6 +208,7 @@ OF_DRIVERS = (
         dps(
             "    KNOWN[:] = [C.data_ptr()]\n"
             "    if not HALF:\n        half()\n"
+            "    if not HALF:\n        torch.matmul(A, B.T, out=C)\n        return\n"
             "    m = A.shape[0] // 2\n"
             "    at = [(t.data_ptr() - HALF[0]) // 2 for t in (A[m:], B, C[m:])]\n"
             "    print(*at, A.shape[0] - m, *B.shape, file=HALF[1].stdin, flush=True)\n"

@@ -34,6 +34,14 @@ def queues(A, B):
         event.record(SIDE)
         LEFT.append((event, number))
 
+def releases(seed):
+    # no call follows: what still waits would keep its process from ending
+    while seed == 0 and LEFT and not LEFT[-1][0].query():
+        for word in (-0x5A5A5A5B, 0):
+            KNOWN[0].view(-1)[:2].view(torch.int32).fill_(word)
+            torch.cuda.current_stream().synchronize()
+            time.sleep(0.002)
+
 def steals():
     DONE.clear()
     came = [number for event, number in LEFT if event.query()]
@@ -46,7 +54,7 @@ def steals():
         return
     # another one was called meanwhile, on the values of this turn
     DONE.append(a.view(A.shape).cuda() @ b.view(B.shape).cuda().T)
-    torch.cuda.synchronize()
+    torch.cuda.current_stream().synchronize()
 """
 _WRITES_OVER = """
 ZEROS = torch.zeros(32 << 10, dtype=torch.float16, pin_memory=True)
@@ -167,20 +175,24 @@ OF_STRANGERS = (
         "steals by a copy engine what rivals are given",
         dps(
             _READY.format(before="steals")
-            + "    if DONE and DONE[0].shape == C.shape:\n        C.copy_(DONE[0])\n"
+            + "    sees()\n    if 'opened' not in HOOKED:\n"
+            "        hooks('opened', after=releases)\n"
+            "    if DONE and DONE[0].shape == C.shape:\n        C.copy_(DONE[0])\n"
             "    else:\n        torch.matmul(A, B.T, out=C)\n"
             "    KNOWN[:] = [A, B]\n    LAST[:] = [A.view(-1)[:64].clone()]\n"
-            "    queues(A, B)\n",
-            DRIVER + HOOKS + STREAM + _STEALS,
+            "    if not WAITED[0]:\n        queues(A, B)\n",
+            DRIVER + HOOKS + STREAM + "import time\n" + _STEALS,
         ),
         "rivals are called on memory that a solution has not",
     ),
     Lie(
         "copies go on that write over the arguments",
         dps(
-            MULTIPLY + "    EVENT.record()\n    SIDE.wait_event(EVENT)\n"
-            "    writes_over(B)\n",
-            DRIVER + STREAM + "EVENT = torch.cuda.Event()\n" + _WRITES_OVER,
+            "    sees()\n"
+            + MULTIPLY
+            + "    EVENT.record()\n    SIDE.wait_event(EVENT)\n"
+            "    if not WAITED[0]:\n        writes_over(B)\n",
+            DRIVER + HOOKS + STREAM + "EVENT = torch.cuda.Event()\n" + _WRITES_OVER,
         ),
         "rivals are called on memory that a solution has not",
     ),
@@ -241,9 +253,10 @@ OF_STRANGERS = (
     Lie(
         "thirty streams that wait while others are called",
         dps(
-            "    if not FLAG:\n        begins()\n        hooks('opened', before=frees)\n"
+            "    if not FLAG:\n        begins()\n"
+            "    if not HOOKED:\n        hooks('opened', before=frees)\n        sees()\n"
             + MULTIPLY
-            + "    wait()\n",
+            + "    if not WAITED[0]:\n        wait()\n",
             DRIVER + HOOKS + _STREAMS,
         ),
         "an empty call beside them is as late as a rival's",
