@@ -113,7 +113,12 @@ def open_dataset(
     """
     root = find_root(Path.cwd()) if path is None else Path(path)
     require_definitions(discover_definitions(root).problems)
-    return Dataset(root, tuple(op_types), tuple(names))
+    return Dataset(root, _names(op_types), _names(names))
+
+
+def _names(chosen: Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple; a text is one name, not as many as it has letters."""
+    return (chosen,) if isinstance(chosen, str) else tuple(chosen)
 
 
 def require_definitions(problems: Sequence[Problem], *, readable: bool = True) -> None:
@@ -140,7 +145,7 @@ def resolve(dataset: Dataset) -> list[Resolution]:
 
 def render(
     dataset: Dataset,
-    output: Path | None = None,
+    output: Path | str | None = None,
     options: RenderOptions | None = None,
     *,
     force: bool = False,
@@ -157,7 +162,7 @@ def render(
     from generator.rendering.plan import RenderOptions
     from generator.results.kernel_evidence import KernelEvidence
 
-    folder = output or dataset.root / "tests" / "references"
+    folder = Path(output or dataset.root / "tests" / "references")
     with suppress(ValueError):
         inside = folder.resolve().relative_to(dataset.root.resolve()).as_posix()
         if is_dataset(inside):
@@ -221,7 +226,7 @@ def validate(
     from generator.rules.catalogue import select_rules
     from generator.validation.validate import Counts, make_plan, run_plan
 
-    chosen = select_rules(list(rules)) if rules else None
+    chosen = select_rules(_names(rules)) if rules else None
     plan = make_plan(dataset.root, op_types=dataset.op_types, names=dataset.names)
     require_definitions(plan.problems)
     plan = replace(plan, problems=plan.problems + more(plan))
@@ -333,7 +338,7 @@ def read_solutions(
     """Return solutions by file or name, else those of the definitions. Raises Failure."""
     from generator.evaluation.solution import read_solutions as read
 
-    return read(dataset.root, dataset.files, named, authors)
+    return read(dataset.root, dataset.files, _names(named), _names(authors))
 
 
 def as_solution(dataset: Dataset, value: Mapping[str, Any]) -> Solution:

@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.dataset.paths import DatasetFile
+from generator.evaluation.conditions.condition import NAMES, SANITIZERS
 from generator.evaluation.solution import Rejected, Solution
 from generator.evaluation.verdict import INVALID, JUDGE_ERROR, SolutionVerdict
 from generator.execution.cluster import RayExecutor
 from generator.execution.local import LocalExecutor
 from generator.execution.outcome import DONE, RAISED, Folder, Outcome, Task
+from generator.problems import Failure
+from generator.problems.messages import quote
 
 _WORK = "generator.evaluation.task:evaluate"
 # solutions of a task: they share a worker that has imported torch, inputs and answers
@@ -56,6 +59,18 @@ class EvaluationRequest:
     sanitizers: Sequence[str] = ()
     memory: bool = False
     memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse words that nothing is known by. Raises Failure."""
+        conditions = (*self.conditions, *self.required)
+        for what, words, known in (
+            ("device", (self.device,), ("cpu", "cuda")),
+            ("workloads", (self.workloads,), ("cases", "dataset", "both")),
+            ("conditions", conditions, NAMES),
+            ("sanitizers", self.sanitizers, SANITIZERS),
+        ):
+            for word in (str(word) for word in words if word not in known):
+                raise Failure(f"{what}: {quote(word)} is none of {', '.join(known)}.")
 
 
 def evaluate(

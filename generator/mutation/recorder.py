@@ -71,7 +71,7 @@ class Recorder:
             kind = "a link" if stat.S_ISLNK(mode) else "no folder"
             why = f"{VERIFICATION} is {kind}."
         elif not os.access(there, os.W_OK | os.X_OK):
-            why = f"{there}: Permission denied."
+            why = f"{there} is not writable."
         if why:
             advice = f"Make {VERIFICATION} a folder that can be written to."
             raise Failure(f"{path} can't be written: {why} {advice}")

@@ -57,7 +57,9 @@ def one_line_errors() -> Iterator[None]:
         message = f"The object {oid} is missing or damaged"
         raise Failure(f"{message}: fetch it (git fetch), git fsck.") from None
     except (pygit2.GitError, ValueError, OSError) as error:
-        raise Failure(one_line(f"git: {error}", 300)) from None
+        trust = "git config --global --add safe.directory DIR lets it be read."
+        advice = f". {trust}" if "not owned by" in str(error) else ""
+        raise Failure(f"{one_line(f'git: {error}', 300)}{advice}") from None
 
 
 @dataclass(frozen=True)

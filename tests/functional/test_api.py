@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,31 @@ def test_a_run_is_cancelled_from_another_thread(root: Path) -> None:
         asks = EvaluationRequest(workloads="dataset")
         (verdict,) = evaluator.evaluate(dataset, solutions, asks)
     assert verdict.verdict == "PASSED"
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"workloads": "datasets"}, "workloads: 'datasets' is none of cases, dataset,"),
+        ({"device": "gpu"}, "device: 'gpu' is none of cpu, cuda."),
+        ({"conditions": ["stridden"]}, "conditions: 'stridden' is none of "),
+        ({"sanitizers": ["memory"]}, "sanitizers: 'memory' is none of memcheck, "),
+    ],
+)
+def test_a_question_that_is_none_is_refused(asked: Any, line: str) -> None:
+    with pytest.raises(Failure) as raised:
+        EvaluationRequest(**asked)
+    assert str(raised.value).startswith(line)
+
+
+def test_a_text_is_one_name(root: Path) -> None:
+    dataset = api.open_dataset(root, op_types="rmsnorm", names="rmsnorm_h4096")
+    assert (dataset.op_types, dataset.names) == (("rmsnorm",), ("rmsnorm_h4096",))
+    name = "rmsnorm_h4096_torch"
+    assert api.read_solutions(dataset, name) == api.read_solutions(dataset, [name])
+    assert list(api.validate(dataset, rules="schema")) == []
+    with pytest.raises(Failure, match="is named 'shema'"):
+        api.validate(dataset, rules="shema")
 
 
 def test_a_dataset_is_found_from_its_folders(tmp_path: Path) -> None:

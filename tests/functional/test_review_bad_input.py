@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from generator.problems import Failure
+from generator.review.git import one_line_errors
 from generator.review.revisions import open_sources
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
@@ -51,6 +53,14 @@ def test_what_is_no_git_repository(tmp_path: Path) -> None:
     done = run("review", "--dataset", str(tmp_path), env=ceiling)
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert "is not in a git checkout" in done.stderr
+
+
+def test_a_checkout_of_another_user_says_how_to_trust_it() -> None:
+    said = "repository path '/x' is not owned by current user"
+    with pytest.raises(Failure) as raised, one_line_errors():
+        raise pygit2.GitError(said)
+    advice = "git config --global --add safe.directory DIR lets it be read."
+    assert str(raised.value) == f"git: {said}. {advice}"
 
 
 def test_what_is_no_folder(tmp_path: Path) -> None:
