@@ -19,7 +19,7 @@ from dataclasses import replace
 from generator.ops.attention.cases import logit_params, paged_case
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.far_factors import with_factors
-from kernel_judge.definition import Case, Definition
+from kernel_judge.definition import LIMITS, Case, Definition
 
 _SEQUENCES = 5
 _FEW = (*range(4, 12), *range(4, 12), *range(4, 12))
@@ -27,6 +27,8 @@ _FEW = (*range(4, 12), *range(4, 12), *range(4, 12))
 
 # draws have a deviation of 1 or 2, and the least code is 2^-9
 _TO_SUBNORMAL = -7.0
+# deviation of the logits of keys that nobody else outweighs
+_FAR_LOGITS = 1_000.0
 
 
 def of_solutions(definition: Definition) -> list[Case]:
@@ -77,8 +79,12 @@ def far_of_attention(declared: Sequence[Case]) -> list[Case]:
     a weight, and a large one the exponential of a rounding, which may be infinite. Scales
     of stored queries and keys are multiplied with it. Instead, large logits have an
     sm_scale halfway between two numbers of float16: a log-sum-exp of 100 shows 2^-11 of it.
+
+    Of one key half of the logits are far below 0: a largest logit that begins at 0, or at
+    -100, or stands for masked keys, is larger than all there are.
     """
     asked = [case for case in declared if case.moved and not _is_of_queries(case)]
+    asked += _lone_keys(declared)
     if not any(_is_of_queries(case) for case in declared):
         return asked
     halfway = math.log2(1.0 + 2.0**-11)
@@ -86,6 +92,15 @@ def far_of_attention(declared: Sequence[Case]) -> list[Case]:
     return asked + [
         with_factors(case, "scale-of-many-bits", sm_scale=halfway) for case in large
     ]
+
+
+def _lone_keys(declared: Sequence[Case]) -> list[Case]:
+    """Return the case of one key, which every op declares first, with far logits."""
+    first = declared[0]
+    if "q_std" not in first.params:
+        return []
+    params = {**first.params, "q_std": _FAR_LOGITS}
+    return [replace(first, name="lone-keys", size=LIMITS, params=params)]
 
 
 def _is_of_queries(case: Case) -> bool:
