@@ -97,12 +97,13 @@ class WorkloadCase(Case):
         specs = definition.interface.input_specs
         pools = self._pools(definition) & {*names}
         inputs, first = self._made_alike(definition, pools, stream)
-        for case, axes in [(c, a) for c in self.cases for a in (self.axes, c.axes)]:
+        for case, of_own in [(c, own) for c in self.cases for own in (False, True)]:
             missing = [name for name in names if name not in {*inputs, *pools}]
             if not missing:
                 break
+            axes = case.axes if of_own else self._short(definition, pools, case)
             posed = Case(case.name, case.size, axes, case.params)
-            is_first = case is self.cases[0] and axes is self.axes
+            is_first = case is self.cases[0] and not of_own
             drawn = (is_first and first) or self._draw(definition, posed, stream)
             for name in missing:
                 shape = shape_of(specs[name], sizes)
@@ -145,39 +146,76 @@ class WorkloadCase(Case):
             if spec.shape and spec.shape[0] in self.axes and spec.shape[0] not in known
         }
 
+    def _short(
+        self, definition: Definition, pools: set[str], *cases: Case
+    ) -> dict[str, int]:
+        """Return the workload's axes with pools no longer than those of the op's cases.
+
+        What else the op makes does not depend on how many pages or slots there are, and
+        drawing a workload's pools to drop them took longer than its tests.
+        """
+        specs = definition.interface.input_specs
+        of_pools = {(specs[name].shape or ("",))[0] for name in pools}
+        longest = {
+            axis: max(
+                (case.axes[axis] for case in cases if axis in case.axes), default=n
+            )
+            for axis, n in self.axes.items()
+        }
+        return {
+            axis: min(n, longest[axis]) if axis in of_pools else n
+            for axis, n in self.axes.items()
+        }
+
     def _made_alike(
         self, definition: Definition, names: set[str], stream: Stream
     ) -> tuple[Inputs, Inputs]:
         """Return those inputs that two of the op's cases have alike at these axes.
 
-        And all of the first one's, nothing where none was made.
+        And what the first of them has, as far as it was drawn. Whether they are alike
+        shows where the pools are short.
         """
         sizes = {**definition.axes, **self.axes}
         specs = definition.interface.input_specs
-        few = [
+        few = {
             name
             for name in names
             if math.prod(shape_of(specs[name], sizes)) <= _MOST_ELEMENTS
-        ]
+        }
         if not few or len(self.cases) < 2:
             return {}, {}
-        first, second = (
-            Case(c.name, c.size, self.axes, c.params) for c in self.cases[:2]
-        )
+        short = self._short(definition, names, *self.cases[:2])
+        alike, inputs = self._alike_at(definition, few, short, stream)
+        if short == self.axes:
+            return {name: inputs[name] for name in alike}, inputs
+        if not inputs:
+            # the op's cases can't have pools so short
+            alike, inputs = self._alike_at(definition, few, self.axes, stream)
+        elif alike:
+            case = self.cases[0]
+            whole = Case(case.name, case.size, self.axes, case.params)
+            inputs = self._draw(definition, whole, stream)
+        return {name: inputs[name] for name in alike if name in inputs}, inputs
+
+    def _alike_at(
+        self,
+        definition: Definition,
+        names: set[str],
+        axes: Mapping[str, int],
+        stream: Stream,
+    ) -> tuple[set[str], Inputs]:
+        """Return which inputs two of the op's cases have alike, and the first one's."""
+        sizes, specs = {**definition.axes, **axes}, definition.interface.input_specs
+        first, second = (Case(c.name, c.size, axes, c.params) for c in self.cases[:2])
         inputs = self._draw(definition, first, stream)
-        fitting = [
+        fitting = {
             name
-            for name in few
+            for name in names
             if isinstance(inputs.get(name), torch.Tensor)
             and tuple(inputs[name].shape) == shape_of(specs[name], sizes)
-        ]
-        others = self._draw(definition, second, stream) if fitting else {}
-        alike = {
-            name: inputs[name]
-            for name in fitting
-            if same_bits(inputs[name], others.get(name))
         }
-        return alike, inputs
+        others = self._draw(definition, second, stream) if fitting else {}
+        return {n for n in fitting if same_bits(inputs[n], others.get(n))}, inputs
 
     def _draw(self, definition: Definition, posed: Case, stream: Stream) -> Inputs:
         """Return what the op makes of one of its cases, nothing where it can't."""

@@ -91,8 +91,7 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         else:
             low = 1 if _LENGTH.search(name) else 0
             high = _below_every_axis(definition, axes) + low
-            count = math.prod(shape)
-            values = torch.tensor(draws.integers(low, high, count) if count else [])
+            values = draws.integer_tensor(low, high, math.prod(shape))
             inputs[name] = values.reshape(shape).to(dtype)
     return inputs
 
@@ -106,8 +105,7 @@ def _below_every_axis(definition: Definition, axes: Mapping[str, int]) -> int:
 
 def _mask(shape: Sequence[int], draws: Stream) -> torch.Tensor:
     """Return booleans of which the first of each row is True: no row masks all."""
-    count = math.prod(shape)
-    bits = torch.tensor(draws.integers(0, 2, count) if count else []).reshape(shape)
+    bits = draws.integer_tensor(0, 2, math.prod(shape)).reshape(shape)
     mask = bits.to(torch.bool)
     if mask.ndim and mask.shape[-1]:
         mask[..., 0] = True
