@@ -28,6 +28,12 @@ class PageTable:
     indices: torch.Tensor
     last_page_len: torch.Tensor
 
+    def on_cpu(self) -> PageTable:
+        """Return the same table on the CPU, where its lengths are read."""
+        return PageTable(
+            self.indptr.cpu(), self.indices.cpu(), self.last_page_len.cpu()
+        )
+
 
 def page_counts(kv_lens: Sequence[int], page_size: int) -> list[int]:
     """Return the number of pages of each sequence."""
@@ -114,9 +120,10 @@ def cache(
     than a token's, as a reused cache may: a kernel that reads one is far off.
     """
     num_pages, page_size = shape[:2]
-    values = stream.values(shape)
-    factors = torch.full((num_pages * page_size, 1), STALE)
-    for slots in token_slots(table, page_size):
-        factors[slots] = 1.0
+    values = stream.values(shape, dtype=dtype)
+    factors = torch.full((num_pages * page_size, 1), STALE, dtype=dtype)
+    slots = token_slots(table, page_size)
+    factors[torch.cat(slots) if slots else []] = 1.0
+    # by a power of two: as before the values were rounded
     values.view(num_pages * page_size, -1).mul_(factors)
-    return values.to(dtype)
+    return values

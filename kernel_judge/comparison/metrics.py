@@ -94,6 +94,8 @@ def measure(
         raise ValueError(why)
     if actual.shape != expected.shape:
         raise ValueError(f"shape {[*actual.shape]}, expected {[*expected.shape]}")
+    if actual.is_cuda and actual.numel() <= _FEW:
+        actual, expected = actual.cpu(), expected.cpu()
     sums = _BlockSums(names_allowed or not actual.is_floating_point())
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
         sums.add(a, e, tolerance, first)
@@ -122,22 +124,20 @@ def unmeasurable(tensor: torch.Tensor) -> str | None:
 
 
 _HALVES = (torch.bfloat16, torch.float16)
-_BLOCK = 1 << 15
-"""Elements of a block on a CPU: what is computed of it stays in a core's cache."""
+_BLOCK, _GPU_BLOCK, _FEW = 1 << 15, 1 << 24, 1 << 18
+"""Elements of a block: in a core's cache on a CPU. A GPU's few are compared on a CPU."""
 
 
 def blocks(
     actual: torch.Tensor, expected: torch.Tensor
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-    """Return both as float64 by blocks of whole rows, and the place of the first element.
-
-    On a GPU all is one block.
-    """
+    """Return both as float64 by blocks of whole rows, and the place of the first element."""
     width = actual.shape[-1] if actual.dim() > 1 else 1
     shape = (-1, width) if actual.dim() > 1 and width else (-1,)
     a, e = actual.reshape(shape), expected.reshape(shape)
-    rows = max(_BLOCK // max(width, 1), 1) if a.device.type == "cpu" else len(a)
-    for first in range(0, len(a), max(rows, 1)):
+    most = _GPU_BLOCK if a.is_cuda else _BLOCK
+    rows = max(most // max(width, 1), 1)
+    for first in range(0, len(a), rows):
         part = slice(first, first + rows)
         yield _double(a[part]), _double(e[part]), first * width
 

@@ -12,6 +12,7 @@ from kernel_judge.definition import Case, Definition, TensorSpec
 
 # the inputs, a copy for the callee, its float32 working copy, and the float64 oracle's
 COPIES = 8
+_KEPT = 128 << 20  # of a GPU, by a process: to ask for it again takes milliseconds
 PeakBytes = Callable[[Definition, Case], int]
 
 
@@ -46,7 +47,7 @@ def tensor_bytes(definition: Definition, case: Case) -> int:
 
 def give_back(device: torch.device) -> None:
     """Give back what torch keeps of a GPU's memory for this process alone."""
-    if device.type == "cuda":
+    if device.type == "cuda" and torch.cuda.memory_reserved(device) > _KEPT:
         # a context that a kernel has broken gives it back at its end
         with suppress(RuntimeError):
             torch.cuda.empty_cache()

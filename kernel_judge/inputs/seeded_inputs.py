@@ -20,22 +20,22 @@ import torch
 
 # a core's cache holds a part, torch converts it in one thread, and it is whole blocks
 _PART, _BLOCK = 1 << 15, 8
-# tensors of more elements repeat the first _PERIOD draws; that is a prime, so that rows a
-# power of two apart, or a row's own length, have different values
-_MOST, _PERIOD = 1 << 26, (1 << 24) - 3
+# tensors of four times as many elements repeat so many draws; these are primes, so that
+# rows a power of two apart, or a row's own length, have different values
+PERIOD, SHORT_PERIOD = (1 << 24) - 3, (1 << 22) - 3
 
 
 class Stream:
     """Draw values from a stream that the words of its key select."""
 
-    def __init__(self, *key: str) -> None:
-        self._key = key
+    def __init__(self, *key: str, period: int = PERIOD) -> None:
+        self._key, self._period = key, period
         digest = hashlib.sha256("\0".join(key).encode()).digest()
         self._bits = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
 
     def child(self, name: str) -> Stream:
         """Return the stream named below this one, whatever was drawn from this one."""
-        return Stream(*self._key, name)
+        return Stream(*self._key, name, period=self._period)
 
     def integers(self, low: int, high: int, count: int) -> list[int]:
         """Return `count` integers in low … high - 1."""
@@ -67,13 +67,13 @@ class Stream:
         """Return bell-shaped values of mean 0: the sum of two uniform 16-bit integers.
 
         `std` is in the units of the values; the bound is sqrt(6)·std. The scaling is
-        one float32 product, the conversion to `dtype` one rounding. Beyond 2^26 values
-        the first 2^24 - 3 repeat: drawing a cache of 2 GiB took longer than its tests.
+        one float32 product, the conversion to `dtype` one rounding. Beyond four periods
+        the first one repeats: drawing a cache of 2 GiB took longer than its tests.
         """
-        count = math.prod(shape)
-        if count > _MOST:
-            drawn = self.values((_PERIOD,), std, dtype)
-            return drawn.repeat(-(-count // _PERIOD))[:count].view(tuple(shape))
+        count, period = math.prod(shape), self._period
+        if count > 4 * (period + 3):
+            drawn = self.values((period,), std, dtype)
+            return drawn.repeat(-(-count // period))[:count].view(tuple(shape))
         values = torch.empty(count, dtype=dtype)
         # the variance of one 16-bit half is 2**32 / 12, that of two is 2**32 / 6
         scale = np.float32(std * math.sqrt(6.0) / 65536.0)

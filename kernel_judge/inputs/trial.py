@@ -15,7 +15,7 @@ from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs.cpu_limit import cpu_limit
 from kernel_judge.inputs.lazy_weights import Tiled, fresh, lazy
 from kernel_judge.inputs.memory import give_back
-from kernel_judge.inputs.seeded_inputs import Stream
+from kernel_judge.inputs.seeded_inputs import PERIOD, SHORT_PERIOD, Stream
 from kernel_judge.inputs.views import can_be_wider, is_poison_around, view_of_wider
 from kernel_judge.obstacle import Kind
 from kernel_judge.skipping import skip
@@ -78,7 +78,8 @@ class Trial:
     @cached_property
     def inputs(self) -> Inputs:
         """Return the inputs as made, on the CPU; nobody writes to these."""
-        stream = Stream(self.definition.name, self.case.name)
+        period = SHORT_PERIOD if self.case.size in _UNCHECKED else PERIOD
+        stream = Stream(self.definition.name, self.case.name, period=period)
         if self.shift is not None:
             stream = stream.child(f"seed {self.shift}")
         return self._make_inputs(self.definition, self.case, stream)

@@ -55,6 +55,16 @@ def stored(values: torch.Tensor, scale: Any, dtype: torch.dtype) -> torch.Tensor
     return quotients.to(dtype)
 
 
+def drawn_dtype(scale: Any, dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which to draw what `stored` takes.
+
+    That is bfloat16 where it is stored as it is drawn, for half the bytes; elsewhere
+    float32, of which a stale slot's multiple is rounded once.
+    """
+    is_one = not isinstance(scale, torch.Tensor) and scale == 1.0
+    return dtype if is_one and dtype == torch.bfloat16 else torch.float32
+
+
 def over_heads(scale: Any) -> Any:
     """Return a scale that multiplies [..., heads, d]: a number, or [heads, 1]."""
     return scale[:, None] if isinstance(scale, torch.Tensor) else scale

@@ -142,12 +142,22 @@ def oracle_paged(
     sinks and custom_mask where the definition has them. Stored keys and values are
     multiplied by `scales`.
     """
-    slots = token_slots(input_table(inputs), k.shape[1])
+    slots = token_slots(input_table(inputs).on_cpu(), k.shape[1])
     k, v = k.flatten(0, 1), v.flatten(0, 1)
+    if k.is_cuda and slots:
+        # one copy for all sequences
+        lengths = [len(own) for own in slots]
+        slots = [*torch.split(torch.cat(slots).to(k.device), lengths)]
     # numbers, or tensors that spread over [keys, kv_heads, d]
     of_k, of_v = scales
-    kv = ((k[own].double() * of_k, v[own].double() * of_v) for own in slots)
+    kv = ((_scaled(k[own], of_k), _scaled(v[own], of_v)) for own in slots)
     return _batch(_sequences(q, query_starts(inputs)), kv, inputs, variant)
+
+
+def _scaled(stored: torch.Tensor, scale: Any) -> torch.Tensor:
+    """Return stored keys or values times their scale, in float64 where it has any."""
+    is_one = not isinstance(scale, torch.Tensor) and scale == 1.0
+    return stored if is_one else stored.double() * scale
 
 
 def oracle_ragged(

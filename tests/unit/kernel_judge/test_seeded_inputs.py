@@ -159,10 +159,8 @@ def test_many_values_are_those_that_few_at_a_time_are(before):
     assert at_once.integers(0, 99, 7) == in_turn.integers(0, 99, 7)
 
 
-def test_beyond_many_values_the_first_repeat_and_no_two_rows_are_alike(monkeypatch):
-    monkeypatch.setattr("kernel_judge.inputs.seeded_inputs._MOST", 2_000)
-    monkeypatch.setattr("kernel_judge.inputs.seeded_inputs._PERIOD", 1_021)
-    drawn = Stream("a").values((64, 128), dtype=torch.bfloat16)
+def test_beyond_many_values_the_first_repeat_and_no_two_rows_are_alike():
+    drawn = Stream("a", period=1_021).values((64, 128), dtype=torch.bfloat16)
     first = Stream("a").values((1_021,), dtype=torch.bfloat16)
     assert drawn.is_contiguous()
     assert same_bits(drawn.flatten(), first.repeat(9)[: 64 * 128])

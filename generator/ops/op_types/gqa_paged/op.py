@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from generator.ops.attention.caches import (
+    drawn_dtype,
     drawn_scale,
     is_head_major,
     over_heads,
@@ -105,11 +106,13 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
     )
     inputs["q"] = stored(queries, inputs["q_scale"], dtype_of(specs["q"].dtype))
     for name in ("k", "v"):
-        values = cache(cache_shape, table, stream.child(name), torch.float32)
-        if name == "k" and case.name == HEAVY_OUTSIDE:
+        dtype, scale = dtype_of(specs[f"{name}_cache"].dtype), inputs[f"{name}_scale"]
+        is_heavy = name == "k" and case.name == HEAVY_OUTSIDE
+        drawn = torch.float32 if is_heavy else drawn_dtype(scale, dtype)
+        values = cache(cache_shape, table, stream.child(name), drawn)
+        if is_heavy:
             _outweigh(definition, values, queries, token_slots(table, cache_shape[1]))
-        dtype = dtype_of(specs[f"{name}_cache"].dtype)
-        values = stored(values, inputs[f"{name}_scale"], dtype)
+        values = stored(values, scale, dtype)
         inputs[f"{name}_cache"] = switched(definition, values).contiguous()
     if has_mask(definition):
         inputs["custom_mask"] = tree_masks(case, stream)

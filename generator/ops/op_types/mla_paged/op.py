@@ -16,7 +16,12 @@ from typing import Any
 
 import torch
 
-from generator.ops.attention.caches import drawn_scale, stored, stored_scales
+from generator.ops.attention.caches import (
+    drawn_dtype,
+    drawn_scale,
+    stored,
+    stored_scales,
+)
 from generator.ops.attention.cases import (
     QK_NOPE_HEAD_DIM,
     decode_cases,
@@ -79,7 +84,8 @@ def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str,
         shape = (axes["num_pages"], axes["page_size"], axes[f"head_dim_{name}"])
         scale = inputs[f"{name}_scale"] = drawn_scale(definition, case, name)
         dtype = dtype_of(definition.interface.input_specs[f"{name}_cache"].dtype)
-        values = cache(shape, table, stream.child(name), torch.float32)
+        drawn = drawn_dtype(scale, dtype)
+        values = cache(shape, table, stream.child(name), drawn)
         inputs[f"{name}_cache"] = stored(values, scale, dtype)
     if has_mask(definition):
         inputs["custom_mask"] = tree_masks(case, stream)
@@ -93,10 +99,12 @@ def oracle(
     q = torch.cat([inputs["q_nope"], inputs["q_pe"]], dim=2)
     keys = torch.cat([inputs["ckv_cache"], inputs["kpe_cache"]], dim=2)
     values = inputs["ckv_cache"][:, :, None]
-    of_ckv, of_kpe = (inputs.get(f"{name}_scale", 1.0) for name in ("ckv", "kpe"))
-    of_keys = torch.full((keys.shape[2],), of_ckv, dtype=torch.float64, device=q.device)
-    of_keys[values.shape[3] :] = of_kpe
-    scales = of_keys, of_ckv
+    scales: tuple[Any, Any] = 1.0, 1.0
+    if stored_scales(definition):
+        of_ckv, of_kpe = inputs["ckv_scale"], inputs["kpe_scale"]
+        of_keys = torch.full((keys.shape[2],), of_ckv, dtype=torch.float64)
+        of_keys[values.shape[3] :] = of_kpe
+        scales = of_keys.to(q.device), of_ckv
     variant = variant_of(definition)
     return oracle_paged(q, keys[:, :, None], values, inputs, variant, scales)
 
