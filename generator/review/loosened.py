@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from generator.dataset.definition import LoadedDefinition
@@ -13,6 +14,7 @@ from generator.review.change import Change
 from generator.review.definition_diff import constants_of
 from generator.review.findings import WEAKER
 from generator.rules.figures import says_something
+from kernel_judge.comparison.tolerance import DEFAULTS, EXACT
 
 
 def loosened(changes: Sequence[Change]) -> Iterator[Problem]:
@@ -20,8 +22,9 @@ def loosened(changes: Sequence[Change]) -> Iterator[Problem]:
     for change in changes:
         if change.kind != "attached" and change.old and change.new:
             sides = change.old, change.new
-            for message in (*_sources(*sides), *_domains(*sides), *_models(*sides)):
-                yield WEAKER.problem(change.path, message)
+            for says in (_sources, _domains, _models, _constraints, _inputs, _outputs):
+                for message in says(*sides):
+                    yield WEAKER.problem(change.path, message)
 
 
 def _sources(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
@@ -56,3 +59,42 @@ def _domains(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
         if was is not None and was.domain != now.domain and not is_wanted:
             shown = [t.domain or "the normal distribution" for t in (was, now)]
             yield f"Runners draw {quote(name)} from {shown[1]}, which was {shown[0]}."
+
+
+def _constraints(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
+    """Yield constraints that workloads and inputs are no longer held to."""
+    left = {_condition(constraint) for constraint in new.constraints}
+    for constraint in old.constraints:
+        if _condition(constraint) not in left:
+            yield f"No workload is held to {quote(constraint, 200)} any more."
+
+
+def _condition(constraint: str) -> str:
+    """Return a constraint without its layout; one that is no Python as it stands."""
+    try:
+        return ast.unparse(ast.parse(constraint.strip(), mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return constraint
+
+
+def _inputs(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
+    """Yield inputs that workloads may leave out now."""
+    for name, now in new.inputs.items():
+        was = old.inputs.get(name)
+        if was is not None and now.optional and not was.optional:
+            yield f"Workloads may leave out {quote(name)}, which they had to have."
+
+
+def _outputs(old: LoadedDefinition, new: LoadedDefinition) -> Iterator[str]:
+    """Yield outputs that nothing is compared with any more, or that may be further off."""
+    for name, was in old.outputs.items():
+        now = new.outputs.get(name)
+        if now is None:
+            yield f"The output {quote(name)} is gone: nothing compares it."
+            continue
+        wider = [DEFAULTS.get(tensor.dtype, EXACT).rtol for tensor in (was, now)]
+        if wider[1] > wider[0]:
+            yield (
+                f"The output {quote(name)} may be as far off as {now.dtype} is, which was "
+                f"{was.dtype}."
+            )

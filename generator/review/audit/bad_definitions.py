@@ -100,6 +100,19 @@ def of_definitions() -> Iterator[PullRequest]:
         before=with_evidence_after(editing(FIRST, _constrained)),
     )
     yield PullRequest(
+        "definition: a constraint less, with evidence of its author",
+        with_evidence_after(editing(FIRST, _unconstrained)),
+        WEAKER.id,
+        TRUSTED,
+        before=with_evidence_after(editing(FIRST, _constrained)),
+    )
+    yield PullRequest(
+        "definition: an input that may be left out, with evidence of its author",
+        with_evidence_after(editing(FIRST, _optional)),
+        WEAKER.id,
+        TRUSTED,
+    )
+    yield PullRequest(
         "definition: its axes in another order",
         together(editing(FIRST, _axes_reversed), render),
         "agreed",
@@ -117,7 +130,7 @@ def of_definitions() -> Iterator[PullRequest]:
     yield PullRequest(
         "definition: an output of a coarser dtype",
         together(editing(FIRST, _coarser), render),
-        "agreed",
+        WEAKER.id,
     )
     yield PullRequest(
         "definition: an input less is declared",
@@ -261,6 +274,14 @@ def _counts_lines(files: Files, subject: AuditedDataset) -> None:
 def _constrained(value: dict[str, Any]) -> None:
     axis = next(n for n, a in value["axes"].items() if a["type"] == "var")
     value["constraints"] = [*value.get("constraints", []), f"{axis} >= 1"]
+
+
+def _unconstrained(value: dict[str, Any]) -> None:
+    value["constraints"].pop()
+
+
+def _optional(value: dict[str, Any]) -> None:
+    next(iter(value["inputs"].values()))["optional"] = True
 
 
 def _axes_reversed(value: dict[str, Any]) -> None:
