@@ -12,7 +12,9 @@ from generator.dataset.file_reading import read_text
 from generator.dataset.libraries import versioned_as
 from kernel_judge.obstacle import Kind, Obstacle
 from kernel_judge.recording.recording_file import (
+    METADATA_KEY,
     Damaged,
+    content_digest,
     read_description,
     recording_path,
 )
@@ -74,6 +76,24 @@ def replay_of(folder: Path, op_type: str, definition: str) -> Replay:
         reason = f"its recording is damaged: {type(error).__name__}: {error}"
         return Replay((), Obstacle(Kind.BROKEN, reason))
     return Replay(recorded)
+
+
+def why_damaged(content: bytes) -> str | None:
+    """Return why a file's content is no recording as it was written, None where it is.
+
+    Its description and digest are read; the tensors are not, and torch is not needed.
+    """
+    length = int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8 : 8 + length])
+        about = json.loads(header["__metadata__"][METADATA_KEY])
+        body, announced = about["body"], about["sha256"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "it has no description of a recording"
+    text = json.dumps(body, separators=(",", ":"))
+    if content_digest(text, content[8 + length :]) != announced:
+        return "its SHA-256 is not the one it announces"
+    return None
 
 
 def _recorded(about: dict[str, Any]) -> Recorded:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from generator.dataset.file_reading import LFS_MAGIC
+from generator.ground_truth.recordings import why_damaged
 from generator.problems import Problem, Rule, error, warning
 from generator.problems.messages import one_line, quote, some
 from generator.review.decision import Decision, Reason, Weight
@@ -15,10 +17,12 @@ from generator.review.treatment import (
     LICENCES,
     LINKS,
     OUTSIDE,
+    RECORDINGS,
     UNKNOWN,
     twins,
 )
 from generator.rules.hidden_text import is_shown_whole
+from kernel_judge.recording.recording_file import MAX_FILE_BYTES
 
 RUNS = warning("""review-runs: The change has a file that runs, or that a program obeys:
     it is not judged here.
@@ -57,6 +61,10 @@ REWRITTEN = error("""review-rewritten: Something that the dataset has is replace
     Fix: Bring it back under its name, and add the new one under another, or accept it
     with --accept removal:PATH.
     Finds: a workload of the same uuid with other axes""")
+DAMAGED = error("""review-damaged: A recording is not as it was written: every test that
+    replays it fails.
+    Fix: Record it anew, or bring it back.
+    Finds: a byte of a tensor that differs from what the SHA-256 in the file is of""")
 CLAIM = warning("""review-claim: The change says something that only a run could show.
     Fix: Run the command that is named, or accept it with --trust-evidence.
     Finds: a survivor that is no longer in verification/audit.json""")
@@ -77,6 +85,7 @@ ASKS: Mapping[str, tuple[Rule, Decision, Weight]] = MappingProxyType(
             (WEAKER, Decision.PERSON, Weight.WEAKER_CHECK),
             (REWRITTEN, Decision.CHANGES, Weight.REMOVED),
             (REMOVED, Decision.CHANGES, Weight.REMOVED),
+            (DAMAGED, Decision.CHANGES, Weight.REMOVED),
             (LINK, Decision.CHANGES, Weight.PATH),
             (TWIN, Decision.CHANGES, Weight.PATH),
             (REFUSED, Decision.CHANGES, Weight.PATH),
@@ -124,6 +133,18 @@ def of_paths(sources: Sources) -> Iterator[Problem]:
                 f"{_happened(path, sources)} ({treatment.name}): {treatment.could}."
             )
             yield RUNS.problem(path, message)
+
+
+def of_recordings(sources: Sources) -> Iterator[Problem]:
+    """Yield recordings that the change brings and no test could replay."""
+    for path, treatment in sources.sides.treatments.items():
+        if treatment is RECORDINGS:
+            data = sources.read(path, MAX_FILE_BYTES)
+            # what a pointer of Git LFS stands for lies elsewhere
+            if data is None or data.startswith(LFS_MAGIC):
+                continue
+            if why := why_damaged(data):
+                yield DAMAGED.problem(path, f"It is damaged: {why}.")
 
 
 def _unshown(path: str, sources: Sources) -> str | None:

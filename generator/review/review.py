@@ -21,7 +21,7 @@ from generator.review.checks import CheckChange
 from generator.review.commands import commands
 from generator.review.context import ReviewContext
 from generator.review.decision import Decision, Reason, Weight, by_weight, decide
-from generator.review.findings import CLAIM, of_paths, reasons_of
+from generator.review.findings import CLAIM, of_paths, of_recordings, reasons_of
 from generator.review.loosened import loosened
 from generator.review.points import AT_WORKLOADS
 from generator.review.removals import AcceptedRemovals, removals
@@ -256,6 +256,7 @@ def make_review(
     tests = check_tests(sources)
     every = (
         *of_paths(sources),
+        *of_recordings(sources),
         *tests.problems,
         *loosened(changes),
         *removals(sources, changes),

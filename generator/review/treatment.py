@@ -55,7 +55,7 @@ BLOBS = Treatment(
 )
 RECORDINGS = Treatment(
     "recordings",
-    "that one is there and of this interface",
+    "that one is there, whole, and of this interface",
     "the values, unless --execute replays them",
     is_kept=True,
 )

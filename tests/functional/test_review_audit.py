@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from generator.review.audit.subject import a_recording
 from tests.audits import AUDIT, audited, entry, write_audit
 from tests.functional.hostile import write
 from tests.functional.reviewed import changed, commit, evidence, reviewed
@@ -50,7 +51,7 @@ def test_an_audit_is_known_stale_or_absent(root: Path) -> None:
 def test_an_audit_that_was_there_counts(root: Path) -> None:
     audited(root, FILE)
     commit(root)
-    write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
+    write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", a_recording("x"))
     assert audit_point(root)[0] == "yes"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.dataset.workload_identity import workload_identity
+from generator.review.audit.subject import a_recording
 from tests.functional.hostile import LINES, write
 from tests.functional.reviewed import (
     REFERENCE,
@@ -113,10 +114,25 @@ def test_evidence_that_moves_to_another_machine_is_other_evidence(root: Path) ->
     assert "gemm_n9_k4" in found["to_run"][0]
 
 
+RECORDING = "blob/ground_truth/gemm/gemm_n8_k4.safetensors"
+
+
+def test_a_recording_that_is_damaged_is_refused_whoever_is_trusted(root: Path) -> None:
+    evidence(root)
+    commit(root)
+    content = a_recording("of a run")
+    for damaged in (content + b"\0", content[:-1], b"", b"x"):
+        write(root, RECORDING, damaged)
+        found = reviewed(root, "--trust-evidence", status=CHANGES)
+        assert f"{RECORDING!r}: It is damaged: " in found["reasons"][0]
+    write(root, RECORDING, content)
+    reviewed(root, "--trust-evidence", status=APPROVE)
+
+
 def test_a_recording_that_the_change_brings_is_to_be_seen(root: Path) -> None:
     evidence(root)
     commit(root)
-    write(root, "blob/ground_truth/gemm/gemm_n8_k4.safetensors", b"x")
+    write(root, RECORDING, a_recording("of a run"))
     found = reviewed(root, status=GPU)
     assert answers(found)["recording of a kernel's outputs, replayed"] == "unknown"
 

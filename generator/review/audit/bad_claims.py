@@ -36,8 +36,14 @@ from generator.review.audit.pull_request import (
     replacing,
     together,
 )
-from generator.review.audit.subject import EVIDENCE, AuditedDataset, Files, evidence
-from generator.review.findings import CLAIM, REMOVED, UNKNOWN_PATH
+from generator.review.audit.subject import (
+    EVIDENCE,
+    AuditedDataset,
+    Files,
+    a_recording,
+    evidence,
+)
+from generator.review.findings import CLAIM, DAMAGED, REMOVED, UNKNOWN_PATH
 from generator.review.points import AT_WORKLOADS
 from generator.review.review import NOT_RUN, ReviewRequest
 
@@ -277,8 +283,16 @@ def of_claims() -> Iterator[PullRequest]:
         third_with_evidence,
         "agreed",
     )
+    other = a_recording("of another run")
+    yield PullRequest("claim: a recording", adding(RECORDING, other), "recording")
     yield PullRequest(
-        "claim: a recording", adding(RECORDING, b"another recording"), "recording"
+        "claim: a recording of which a byte is another, of an author who is trusted",
+        adding(RECORDING, other[:-1] + b" "),
+        DAMAGED.id,
+        TRUSTED,
+    )
+    yield PullRequest(
+        "claim: a recording that is a text", adding(RECORDING, b"x"), DAMAGED.id
     )
     yield PullRequest(
         "claim: a recording of another definition",

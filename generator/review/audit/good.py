@@ -41,6 +41,7 @@ from generator.review.audit.subject import (
     TESTS,
     AuditedDataset,
     Files,
+    a_recording,
     audit,
     evidence,
 )
@@ -228,7 +229,9 @@ def _of_evidence() -> Iterator[PullRequest]:
     yield PullRequest(
         "recording: of a definition that had none, trusted",
         together(
-            adding("blob/ground_truth/{op}/{2}.safetensors", b"a recording"),
+            adding(
+                "blob/ground_truth/{op}/{2}.safetensors", a_recording("of the second")
+            ),
             editing(UNRECORDED, lambda value: {}),
         ),
         asked=TRUSTED,

@@ -30,6 +30,7 @@ from generator.review.settings import SETTINGS
 from generator.rules.basis import basis_of_bytes
 from generator.rules.load import load_definitions
 from kernel_judge.comparison.tolerance import EXACT
+from kernel_judge.recording.recording_file import METADATA_KEY, content_digest
 
 Files = dict[str, bytes]
 """Path → content; the mode is an ordinary file's unless a pull request says otherwise."""
@@ -105,7 +106,7 @@ def make_subject(dataset: Path) -> AuditedDataset:
     if is_file(dataset, SETTINGS):
         files[SETTINGS] = read_bytes(dataset, SETTINGS)
     subject = AuditedDataset(op_type, first, second, third, files, third_files)
-    files[subject.recording(first)] = b"a recording"
+    files[subject.recording(first)] = a_recording("of the first")
     files[UNRECORDED] = _json({second: "No GPU has it."})
     files[CHECKERS_KEPT] = _json({"format": 1, "definitions": {}})
     files[EVIDENCE] = evidence(files, subject, first, second)
@@ -263,3 +264,12 @@ def _trace(subject: AuditedDataset) -> bytes:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, indent=2).encode() + b"\n"
+
+
+def a_recording(of: str) -> bytes:
+    """Return a recording of no tensor, with the digest that belongs to it."""
+    body = {"of": of}
+    digest = content_digest(json.dumps(body, separators=(",", ":")), b"")
+    about = json.dumps({"sha256": digest, "body": body})
+    header = json.dumps({"__metadata__": {METADATA_KEY: about}}).encode()
+    return len(header).to_bytes(8, "little") + header

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.ground_truth.recordings import Recorded, Replay, replay_of
+from generator.ground_truth.recordings import Recorded, Replay, replay_of, why_damaged
 from kernel_judge.obstacle import Kind
 from tests.builders import ROOT
 
@@ -92,3 +92,14 @@ def test_torch_is_not_imported() -> None:
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=True)
+
+
+def test_the_recordings_of_this_repository_are_as_they_were_written() -> None:
+    contents = [p.read_bytes() for p in FOLDER.glob("*/*.safetensors")]
+    assert len(contents) > 100
+    assert {why_damaged(content) for content in contents} == {None}
+    one = contents[0]
+    for damaged in (one[:-1], one + b"\0", one[:-1] + bytes([one[-1] ^ 1])):
+        assert why_damaged(damaged) == "its SHA-256 is not the one it announces"
+    for damaged in (b"", b"x", b"[" * 9000, one[:100]):
+        assert why_damaged(damaged) == "it has no description of a recording"
