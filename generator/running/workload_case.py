@@ -97,7 +97,9 @@ class WorkloadCase(Case):
         specs = definition.interface.input_specs
         pools = self._pools(definition) & {*names}
         inputs, first = self._made_alike(definition, pools, stream)
-        for case, of_own in [(c, own) for c in self.cases for own in (False, True)]:
+        for case, of_own in [
+            (c, is_own) for c in self.cases for is_own in (False, True)
+        ]:
             missing = [name for name in names if name not in {*inputs, *pools}]
             if not missing:
                 break

@@ -105,8 +105,7 @@ def _below_every_axis(definition: Definition, axes: Mapping[str, int]) -> int:
 
 def _mask(shape: Sequence[int], draws: Stream) -> torch.Tensor:
     """Return booleans of which the first of each row is True: no row masks all."""
-    bits = draws.integer_tensor(0, 2, math.prod(shape)).reshape(shape)
-    mask = bits.to(torch.bool)
+    mask = draws.integer_tensor(0, 2, math.prod(shape)).reshape(shape).bool()
     if mask.ndim and mask.shape[-1]:
         mask[..., 0] = True
     return mask

@@ -100,9 +100,8 @@ def _whole(windows: torch.Tensor) -> torch.Tensor:
 
 def fresh(value: Any, device: torch.device) -> Any:
     """Return an input's own copy on a device, a tensor where it is a stand-in."""
-    if isinstance(value, Tiled):
-        return value.tensor(device)
-    return _copied(value, device)
+    whole = isinstance(value, Tiled)
+    return value.tensor(device) if whole else _copied(value, device)
 
 
 def lazy(value: Any, device: torch.device) -> Any:
@@ -110,7 +109,12 @@ def lazy(value: Any, device: torch.device) -> Any:
     return value.on(device) if isinstance(value, Tiled) else _copied(value, device)
 
 
+def on_cpu(value: Any, is_whole: bool) -> Any:
+    """Return an input's own copy on the CPU; of a stand-in, unless whole, its windows."""
+    if isinstance(value, Tiled) and not is_whole:
+        return value.on(torch.device("cpu"))._windows().view(value.dtype)
+    return fresh(value, torch.device("cpu"))
+
+
 def _copied(value: Any, device: torch.device) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.to(device, copy=True)
+    return value.to(device, copy=True) if isinstance(value, torch.Tensor) else value

@@ -131,22 +131,18 @@ class Trial:
 
     def fresh_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device."""
-        return {
-            name: fresh(value, self.device) for name, value in self._originals.items()
-        }
+        return {n: fresh(v, self.device) for n, v in self._originals.items()}
 
     def lazy_inputs(self) -> Inputs:
         """Return a copy of the inputs on the device in which stand-ins stay such."""
-        return {
-            name: lazy(value, self.device) for name, value in self._originals.items()
-        }
+        return {n: lazy(v, self.device) for n, v in self._originals.items()}
 
     @cached_property
     def _originals(self) -> Inputs:
         """Return what callees' copies are made of: on a GPU, for the way there is long."""
         if self.device.type == "cpu":
             return self.inputs
-        return {name: lazy(value, self.device) for name, value in self.inputs.items()}
+        return {n: lazy(v, self.device) for n, v in self.inputs.items()}
 
     def _run_inputs(self) -> Inputs:
         """Return inputs for `run()`: on a CPU, tensors of stand-ins are made once.
@@ -154,21 +150,15 @@ class Trial:
         Making them again takes longer than all the rest, and `modified_inputs` shows
         that they are as they were.
         """
-        inputs = self._made_on_cpu
-        return {
-            name: inputs[name] if name in inputs else fresh(value, self.device)
-            for name, value in self._originals.items()
-        }
+        whole, values = self._made_on_cpu, self._originals.items()
+        return {n: whole[n] if n in whole else fresh(v, self.device) for n, v in values}
 
     @cached_property
     def _made_on_cpu(self) -> Inputs:
         if self.device.type != "cpu":
             return {}
-        return {
-            name: value.tensor(self.device)
-            for name, value in self.inputs.items()
-            if isinstance(value, Tiled)
-        }
+        tiled = {n: v for n, v in self.inputs.items() if isinstance(v, Tiled)}
+        return {n: v.tensor(self.device) for n, v in tiled.items()}
 
     @cached_property
     def outputs(self) -> tuple[Any, ...]:
@@ -237,12 +227,10 @@ class Trial:
             kind = type(error).__name__
             reason = f"UNRESOLVED: run() rejects guessed inputs: {kind}: {error}"
             skip(Kind.UNRESOLVED, reason)
-        modified = {
-            name: inputs[name]
-            for name, value in self._originals.items()
-            if not _untouched(value, inputs[name])
+        originals = self._originals.items()
+        return outputs, {
+            n: inputs[n] for n, v in originals if not _untouched(v, inputs[n])
         }
-        return outputs, modified
 
 
 def _untouched(value: Any, passed: Any) -> bool:

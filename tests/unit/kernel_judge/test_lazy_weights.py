@@ -14,6 +14,7 @@ from kernel_judge.inputs.lazy_weights import (
     base_length,
     fresh,
     lazy,
+    on_cpu,
 )
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.inputs.trial import same_bits
@@ -39,6 +40,16 @@ def test_every_row_is_its_window(dtype):
         for row in range(5):
             start = EXPERT_STEP * expert + ROW_STEP * row
             assert same_bits(whole[expert, row], made.base[start : start + 64])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_windows_on_the_cpu_are_the_elements_without_their_memory(dtype):
+    weights = tiled(dtype)
+    windows = on_cpu(weights, is_whole=False)
+    assert same_bits(windows.contiguous(), weights.tensor(CPU))
+    assert windows.untyped_storage().nbytes() == weights.base.untyped_storage().nbytes()
+    assert windows.data_ptr() != weights.base.data_ptr()
+    assert on_cpu(weights, is_whole=True).is_contiguous()
 
 
 def test_experts_rows_and_columns_all_differ():

@@ -121,3 +121,25 @@ def test_what_a_gpu_returned_is_held_to_the_cpu(name: str, wrong: bool) -> None:
         assert checked.skipped is None
         assert checked.passed is not wrong
         assert {one.source for one in checked.comparisons} == {"metamorphic:cpu"}
+
+
+@pytest.mark.parametrize("before", ["", "weight.view(-1)\n    "])
+def test_on_the_cpu_windows_are_made_whole_for_who_takes_no_views(before: str) -> None:
+    name = "embedding_v16032_h2048"
+    (definition,) = load_definitions(ROOT, names=[name]).definitions
+    first = "rows = input_ids - vocab_start"
+    text = replaced(definition.reference, first, before + first)
+    strides: list[bool] = []
+    subject = subject_of(replace(definition, reference=text))
+    run = subject.run
+
+    def seen(ids: torch.Tensor, weight: torch.Tensor, start: int) -> torch.Tensor:
+        strides.append(weight.is_contiguous())
+        return run(ids, weight, start)
+
+    trial = subject.trial(subject.cases()[0])
+    assert len(trial.outputs) == 1
+    trial.device = _Gpu()  # type: ignore[assignment]
+    checked = checks.matches_cpu(subject.with_run(seen), trial)
+    assert checked.passed
+    assert strides == ([False, True] if before else [False])
