@@ -1,8 +1,9 @@
 """Ask production kernels for all that the judge asks of solutions, by the same bounds.
 
-`python -m tools.judge_kernels [--device cuda] [--jobs N] [--seconds S] [--output FILE]
-DEFINITION...` calls the kernels that can be called here, each in a process of its own, with
-the cases of a verdict: those that only solutions are asked, lengths that nobody published,
+`python -m tools.judge_kernels [--device cuda] [--kernels NAMES] [--jobs N] [--seconds S]
+[--output FILE] DEFINITION...` calls the kernels that can be called here, or those of the
+names that commas divide (`sglang/triton`), each in a process of its own, with the cases of
+a verdict: those that only solutions are asked, lengths that nobody published,
 inputs that agree with others in a part. A JSON line a kernel, as it comes: the calls that
 were right, its worst error, the inputs that its adapter does not take, and what would be
 refused. Exit status 1 where something would be.
@@ -101,13 +102,18 @@ class Said:
 
 
 def said_of(
-    definition: LoadedDefinition, providers: list[str], device: torch.device
+    definition: LoadedDefinition,
+    providers: list[str],
+    kernels: list[str],
+    device: torch.device,
 ) -> Iterator[Said]:
-    """Yield what each kernel of a definition came to."""
+    """Yield what each kernel of a definition came to, of those named where any are."""
     asked = rounds_of(definition, [], Path(), device, _SECRET)
     subject = subject_of(definition)
     for provider, backend in callable_kernels(subject, providers, device):
         name = source_name(provider, backend)
+        if kernels and name not in kernels:
+            continue
         said = Said(definition.name, subject.op_type, name)
         begun = time.monotonic()
         try:
@@ -155,6 +161,7 @@ def _ask(
 def _lines(name: str, options: argparse.Namespace, until: float) -> list[str]:
     """Return the lines of one definition, asked in a process that the time ends."""
     arguments = ["--device", options.device, "--providers", options.providers]
+    arguments += ["--kernels", options.kernels]
     command = [sys.executable, "-m", "tools.judge_kernels", "--here", *arguments, name]
     left = max(until - time.monotonic(), 0.1)
     try:
@@ -177,6 +184,7 @@ def main() -> int:
     parser.add_argument("definitions", nargs="+", metavar="DEFINITION")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--providers", default=",".join(known_providers()))
+    parser.add_argument("--kernels", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=86_400.0)
     parser.add_argument("--output", type=Path)
@@ -191,8 +199,10 @@ def main() -> int:
     if options.here:
         torch.set_num_threads(1)
         for definition in definitions:
-            about = (options.providers.split(","), torch.device(options.device))
-            for said in said_of(definition, *about):
+            providers = options.providers.split(",")
+            kernels = [name for name in options.kernels.split(",") if name]
+            device = torch.device(options.device)
+            for said in said_of(definition, providers, kernels, device):
                 print(json.dumps(asdict(said)), flush=True)
         return 0
     # what compiles is named first

@@ -246,10 +246,11 @@ class _BlockSums:
         del worst[WORST:]
 
 
-def _finite(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """Return what is expected as float64, zero where either is not finite."""
+def _finite(actual: torch.Tensor, expected: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return a - e and e as float64, zero where either is not finite."""
     a, e = actual.detach().double(), expected.detach().double().to(actual.device)
-    return torch.where(torch.isfinite(a) & torch.isfinite(e), e, 0.0)
+    finite = torch.isfinite(a) & torch.isfinite(e)
+    return torch.where(finite, a - e, 0.0), torch.where(finite, e, 0.0)
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:

@@ -4,12 +4,15 @@ Rounding to nearest has no sign. So a least-squares factor Σae/Σe² other than
 error other than 0, that is more than errors of either sign explain over so many elements
 is a scale that is off, a term that is left out, or rounding in one direction.
 
-How much errors explain is their standard deviation, the larger of three:
+How much errors explain is their standard deviation, the largest of four:
 
 - of the errors as they are, one independent of the other: sqrt(Σe²r²)/Σe² of the
   residuals r = a - factor·e (White 1980, doi 10.2307/1912934);
 - of the errors of rows, the elements of the last axis: those of a row may share one that
   was rounded, such as a norm's root or a softmax's sum (Liang and Zeger 1986);
+- of the sums along each other axis: elements of an outer product share the errors of one
+  factor along rows, and of the other across them. Of fewer than 64 such sums, those of a
+  part that is off by a factor would explain it;
 - of half a unit in the last place of the output's dtype, uniformly distributed, as one
   rounding makes it: u/√3·sqrt(Σe⁴)/Σe². Equal values are rounded alike, so that a value
   that comes often counts as one.
@@ -29,8 +32,8 @@ DEVIATIONS = 6.0
 """What is explained, in standard deviations: by chance alone 2 of 10⁹ exceed it."""
 
 # below this many deviations, of which DEVIATIONS are explained, nobody asks whether values
-# are equal, which takes a sort
-_PLAIN = 5.5
+# are equal, which takes a sort, or share errors across rows
+_PLAIN, _FEWEST_SUMS = 5.5, 64
 
 # the 29 bits by which float64's significand is longer than float32's
 _HALF_UNIT, _FLOAT32_BITS = 1 << 28, ~((1 << 29) - 1)
@@ -75,25 +78,24 @@ class SignedSums:
         return power, error_power
 
     def result(
-        self, unit: float, expected: Callable[[], torch.Tensor]
+        self, unit: float, whole: Callable[[], tuple[torch.Tensor, ...]]
     ) -> tuple[Signed, Signed]:
         """Return the least-squares factor less 1, and the mean error.
 
-        `unit` is the unit roundoff of the output's dtype; `expected` returns all that is
-        expected. Where that is zero throughout, the factor is 1.
+        `unit` is the unit roundoff of the output's dtype; `whole` returns a-e and e of the
+        whole output. Where e is zero throughout, the factor is 1.
         """
         count, power = self._count, self._power
         if not count:
             return Signed(0.0, 0.0), Signed(0.0, 0.0)
-        alike = cache(lambda: _alike(expected()))
-        of_mean = self._mean.result(
-            count, count, unit, math.sqrt(power), torch.abs, alike
-        )
+        known = cache(lambda: (*(both := whole()), *_alike(both[1])))
+        root = math.sqrt(power)
+        of_mean = self._mean.result(count, count, unit, root, torch.ones_like, known)
         if not power:
             return Signed(0.0, 0.0), of_mean
         fourth = math.sqrt(self._factor.shares_squared)
-        of_factor = self._factor.result(power, count, unit, fourth, torch.square, alike)
-        return of_factor, of_mean
+        factor = self._factor.result(power, count, unit, fourth, torch.clone, known)
+        return factor, of_mean
 
 
 @dataclass
@@ -116,13 +118,12 @@ class _Sums:
         self.parts_squared += _square(parts)
         self.shares_squared += _square(shares)
         self.parts_shares += float(parts.reshape(-1).dot(shares.reshape(-1)))
-        if parts.dim() <= 1:
-            self.parts += float(parts.sum())
-            return float(shares.sum())
-        self.rows.append(parts.sum(dim=-1).flatten())
-        self.row_shares.append(shares.sum(dim=-1).flatten())
-        self.parts += float(self.rows[-1].sum())
-        return float(self.row_shares[-1].sum())
+        of_rows, of_shares = (t.sum(dim=-1).flatten() for t in (parts, shares))
+        if parts.dim() > 1:
+            self.rows.append(of_rows)
+            self.row_shares.append(of_shares)
+        self.parts += float(of_rows.sum())
+        return float(of_shares.sum())
 
     def result(
         self,
@@ -130,14 +131,13 @@ class _Sums:
         count: int,
         unit: float,
         scale: float,
-        scales: Callable[[torch.Tensor], torch.Tensor],
-        alike: Callable[[], tuple[torch.Tensor, torch.Tensor]],
+        weighed: Callable[[torch.Tensor], torch.Tensor],
+        whole: Callable[[], tuple[torch.Tensor, ...]],
     ) -> Signed:
         """Return the figure, with its deviation.
 
-        An error of an element's own size adds `scales` of what is expected over the total;
-        `scale` is the root of their squares' sum. `alike` returns the values that are
-        expected and how often each is.
+        An error adds itself times what is expected, `weighed`, over the total; `scale` is
+        the root of the sum of squares where it is an element's own size.
         """
         # of the difference: a sum of the values' products would lose its last digits
         off = self.parts / total
@@ -146,32 +146,31 @@ class _Sums:
         deviation = math.sqrt(max(left, 0.0)) / total
         if self.rows:
             rows = torch.cat(self.rows) - off * torch.cat(self.row_shares)
-            number = rows.numel()
-            few = math.sqrt(number / max(number - 1, 1))
+            few = math.sqrt(len(rows) / max(len(rows) - 1, 1))
             deviation = max(deviation, math.sqrt(_square(rows)) / total * few)
         deviation *= _few(count)
         rounding = unit / math.sqrt(3.0) / total
         deviation = max(deviation, rounding * scale)
         if abs(off) > _PLAIN * deviation:
-            values, counts = alike()
-            of_each = scales(values) * counts
-            deviation = max(deviation, rounding * math.sqrt(_square(of_each)))
+            error, expected, values, counts = whole()
+            alike = _square(values * weighed(values) * counts)
+            deviation = max(deviation, rounding * math.sqrt(alike))
+            rest = weighed(expected) * (error - off * weighed(expected))
+            for sums in (rest.sum(dim=axis) for axis in range(rest.dim() - 1)):
+                many = sums.numel() >= _FEWEST_SUMS
+                deviation = max(deviation, many * math.sqrt(_square(sums)) / total)
         return Signed(off, deviation)
 
 
-def _alike(expected: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the different values of a float64 tensor, and how often each is there.
-
-    Values are one where they are in float32's precision, in the range of float64.
-    """
+def _alike(expected: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return the values of a float64 tensor that float32's digits tell apart, and counts."""
     bits = expected.reshape(-1).view(torch.int64)
     values = ((bits + _HALF_UNIT) & _FLOAT32_BITS).view(torch.float64)
     if values.is_cuda:
         different, counts = torch.unique(values, return_counts=True)
         return different, counts
     # NumPy's sort takes a tenth of the time of torch's on a CPU
-    sorted_values, numbers = np.unique(values.numpy(), return_counts=True)
-    return torch.from_numpy(sorted_values), torch.from_numpy(numbers)
+    return (*map(torch.from_numpy, np.unique(values.numpy(), return_counts=True)),)
 
 
 def _square(values: torch.Tensor) -> float:
@@ -181,5 +180,4 @@ def _square(values: torch.Tensor) -> float:
 
 def _few(count: int) -> float:
     """Return by how much Student's t at DEVIATIONS is wider than the normal law's."""
-    freedom = max(count - 1, 1)
-    return 1.0 + (DEVIATIONS**2 + 1.0) / (4.0 * freedom)
+    return 1.0 + (DEVIATIONS**2 + 1.0) / (4.0 * max(count - 1, 1))

@@ -47,9 +47,13 @@ def growth_of_values(definition: Definition, case: Case) -> float:
 
 
 def values_moved(definition: Definition, case: Case) -> float:
-    """Return what a case multiplies the scale of stored values by."""
-    scale = "ckv_scale" if "ckv_scale" in case.moved else "v_scale"
-    return float(2.0 ** case.moved.get(scale, 0.0))
+    """Return what a case multiplies stored values by: their codes, and the scale of these.
+
+    Codes as much smaller as their scale is larger leave outputs as large as they were.
+    """
+    stem = "ckv" if "ckv_scale" in case.moved else "v"
+    of_values = (f"{stem}_scale", f"{stem}_cache", stem)
+    return float(2.0 ** sum(case.moved.get(name, 0.0) for name in of_values))
 
 
 def _ratio(case: Case, name: str, usual: object) -> float:

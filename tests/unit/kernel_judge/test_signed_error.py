@@ -34,7 +34,7 @@ def signed_errors(
     """Return the least-squares factor less 1, and the mean error, of one block."""
     sums = SignedSums()
     sums.add(error, expected, error.sum(dim=-1))
-    return sums.result(unit, lambda: expected)
+    return sums.result(unit, lambda: (error, expected))
 
 
 def verdict(actual, expected, tolerance=BFLOAT16):
@@ -88,6 +88,37 @@ def test_an_error_that_rows_share_is_as_many_as_there_are_rows():
         shared = expected * (scale.bfloat16().double() / scale)
         found = verdict(shared, expected, replace(BFLOAT16, nmse=None))
         assert found.passed, (seed, found.findings)
+
+
+def outer_products(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return outer products [4, 64, 32] whose second factor is rounded, and exact ones."""
+    first, second = drawn(4, 64, 1, seed=seed), drawn(4, 1, 32, seed=1000 + seed)
+    return first * second.bfloat16().double(), first * second
+
+
+def test_an_error_that_elements_across_rows_share_is_one():
+    allowed = replace(DEFAULTS["float32"], rtol=1e-2, nmse=None)
+    without = 0
+    for seed in range(50):
+        found, expected = outer_products(seed)
+        assert verdict(found, expected, allowed).passed, seed
+        # the same errors in another order, of which none are shared
+        places = torch.randperm(found.numel(), generator=torch.manual_seed(seed))
+        mixed = [t.flatten()[places].reshape(4, 64, 32) for t in (found, expected)]
+        without += not verdict(*mixed, allowed).passed
+    assert without > 5
+
+
+@pytest.mark.parametrize("factor", [1.003, 0.997])
+def test_a_factor_of_all_or_half_of_what_is_shared_is_seen(factor):
+    allowed = replace(DEFAULTS["float32"], rtol=1e-2, nmse=None)
+    for seed in range(20):
+        found, expected = outer_products(seed)
+        assert not verdict(found * factor, expected, allowed).passed
+        # of 32 columns no errors are taken for shared, half of which have them
+        half = expected[0].clone()
+        half[:, ::2] *= factor
+        assert not verdict(half, expected[0], allowed).passed
 
 
 def test_figures_of_a_factor_by_hand():

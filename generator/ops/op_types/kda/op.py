@@ -7,6 +7,7 @@ dt_bias)) and beta = sigmoid(b). The state S is [values, keys].
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,13 @@ _FAST_GATES = (
     "kernels take the gates from fast exponentials, off by 2^-22, whose errors add up "
     "where a state hardly fades: over 900 steps to 1e-4 of a state of 3"
 )
+# tokens that count: what the oracle's state is off by with every gate off by 2^-25
+_GATES_HAVE_A_SIGN = (
+    "; gates just below 1 are multiples of 2^-24, and an exponential that rounds most of "
+    "them one way is off by up to 2^-25 a token, of which 77 count in long-memory and 119 "
+    "in 900 tokens that fade alike, 3.6e-6: keys of length 1 replace what is older. An "
+    "H100's, without fast exponentials, made a state 1.0e-6 too large"
+)
 _CHUNKED = (
     "tensor cores multiply bfloat16: normalised queries and keys, the state (rows up to "
     "8), the recalled values, the updates and the triangular inverse are rounded by 2^-9 "
@@ -38,6 +46,13 @@ _CHUNKED = (
 )
 # a case of prefill in which keys are zero
 _FADES = "state-only-fades"
+
+
+def _is_step(axes: Mapping[str, int]) -> bool:
+    """Return whether each sequence has one token, whose gate is the only one."""
+    return "total_tokens" not in axes
+
+
 TOLERANCES = (
     Override(
         "output",
@@ -50,6 +65,13 @@ TOLERANCES = (
         "new_state",
         Tolerance(rtol=1e-6, atol=1e-5, nmse=1e-11),
         _FLOAT32,
+        source="oracle",
+        where=_is_step,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-6, atol=1e-5, nmse=1e-11, bias=4e-6),
+        _FLOAT32 + _GATES_HAVE_A_SIGN,
         source="oracle",
     ),
     Override(
@@ -77,7 +99,17 @@ TOLERANCES = (
         Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
         f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
     ),
-    Override("new_state", Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7), _FAST_GATES),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7),
+        _FAST_GATES,
+        where=_is_step,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7, bias=8e-6),
+        _FAST_GATES + _GATES_HAVE_A_SIGN + ", and the other side as much the other way",
+    ),
 )
 
 
