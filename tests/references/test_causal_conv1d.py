@@ -49,6 +49,17 @@ _GATED_KERNEL = (
     f"{_GATED}; the kernel rounds the sum to bfloat16 as well, by 2^-8 at most, and both "
     "sides the product: 1.2e-2 in all"
 )
+
+
+def _size(definition: Definition, case: Case) -> float:
+    """Return what a case multiplies inputs by, old and new: every product is as large.
+
+    A bias is not multiplied: of sums of products that are, it is a smaller part. silu's
+    slope is 1.1 at most, wherever a sum is.
+    """
+    return float(2.0 ** case.moved.get("x", 0.0))
+
+
 TOLERANCES = (
     Override(
         "output",
@@ -56,12 +67,14 @@ TOLERANCES = (
         _GATED,
         source="oracle",
         constant="is_gated",
+        growth=_size,
     ),
     Override(
         "output",
         Tolerance(rtol=1.2e-2, atol=6e-5, nmse=3e-5),
         _GATED_KERNEL,
         constant="is_gated",
+        growth=_size,
     ),
     Override(
         "output",
@@ -70,19 +83,24 @@ TOLERANCES = (
         f"most, and 2^-16 its square; {_CANCELLING}: sums up to 16 have errors of 2^-24 "
         "of that, four times",
         source="oracle",
+        growth=_size,
     ),
     Override(
         "output",
         Tolerance(rtol=8e-3, atol=3e-2, nmse=2e-5),
+        # acc += matrix_x * matrix_w, of which only acc is float32: causal_conv1d_triton.py,
+        # lines 381 and 968 of SGLang 0.5.23
         "the kernel multiplies in bfloat16 and adds in float32: each product is rounded "
         f"by 2^-9 of itself; {_CANCELLING}, and leave 3.1e-2; most round as float32 does",
         source="sglang/triton",
+        growth=_size,
     ),
     Override(
         "output",
         Tolerance(rtol=8e-3, atol=8e-6, nmse=1.6e-5),
         "both sides round nearly the same float32 value once: to neighbours at most, "
         f"2^-7 apart; {_CANCELLING}: sums up to 16 have errors of 2^-24 of that",
+        growth=_size,
     ),
     Override(
         "new_conv_states",
@@ -401,11 +419,11 @@ class CausalConv1dTests(
 # sequence has a slot: of one with slot -1, which kernels skip, nothing is defined.
 # stage:prefill, model:nemotron-h-8b, tp:1
 # Tolerances:
-#   output           source          rtol   atol   NMSE     reason
-#   output           oracle          0.004  4e-06  1.6e-05  (1)
-#   output           sglang/triton   0.008  0.03   2e-05    (2)
-#   output           sglang          0.008  8e-06  1.6e-05  (3)
-#   new_conv_states  oracle, sglang  exact                  (4)
+#   output           source          rtol   atol    NMSE     reason
+#   output           oracle          0.004  4e-06*  1.6e-05  (1)
+#   output           sglang/triton   0.008  0.03*   2e-05    (2)
+#   output           sglang          0.008  8e-06*  1.6e-05  (3)
+#   new_conv_states  oracle, sglang  exact                   (4)
 def reference_causal_conv1d_fwd_bias():
     import torch
 
@@ -512,10 +530,10 @@ class TestCausalConv1dFwdD8192W4(CausalConv1dFwdBase):
 # defined.
 # stage:prefill, tp:1
 # Tolerances:
-#   output           source          rtol   atol   NMSE     reason
-#   output           oracle          0.004  6e-05  1.6e-05  (5)
-#   output           sglang          0.012  6e-05  3e-05    (5)
-#   new_conv_states  oracle, sglang  exact                  (4)
+#   output           source          rtol   atol    NMSE     reason
+#   output           oracle          0.004  6e-05*  1.6e-05  (5)
+#   output           sglang          0.012  6e-05*  3e-05    (5)
+#   new_conv_states  oracle, sglang  exact                   (4)
 def reference_causal_conv1d_fwd_gated():
     import torch
 

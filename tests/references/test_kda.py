@@ -15,6 +15,7 @@ kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +50,13 @@ _FAST_GATES = (
     "kernels take the gates from fast exponentials, off by 2^-22, whose errors add up "
     "where a state hardly fades: over 900 steps to 1e-4 of a state of 3"
 )
+# tokens that count: what the oracle's state is off by with every gate off by 2^-25
+_GATES_HAVE_A_SIGN = (
+    "; gates just below 1 are multiples of 2^-24, and an exponential that rounds most of "
+    "them one way is off by up to 2^-25 a token, of which 77 count in long-memory and 119 "
+    "in 900 tokens that fade alike, 3.6e-6: keys of length 1 replace what is older. An "
+    "H100's, without fast exponentials, made a state 1.0e-6 too large"
+)
 _CHUNKED = (
     "tensor cores multiply bfloat16: normalised queries and keys, the state (rows up to "
     "8), the recalled values, the updates and the triangular inverse are rounded by 2^-9 "
@@ -57,6 +65,13 @@ _CHUNKED = (
 )
 # a case of prefill in which keys are zero
 _FADES = "state-only-fades"
+
+
+def _is_step(axes: Mapping[str, int]) -> bool:
+    """Return whether each sequence has one token, whose gate is the only one."""
+    return "total_tokens" not in axes
+
+
 TOLERANCES = (
     Override(
         "output",
@@ -69,6 +84,13 @@ TOLERANCES = (
         "new_state",
         Tolerance(rtol=1e-6, atol=1e-5, nmse=1e-11),
         _FLOAT32,
+        source="oracle",
+        where=_is_step,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-6, atol=1e-5, nmse=1e-11, bias=4e-6),
+        _FLOAT32 + _GATES_HAVE_A_SIGN,
         source="oracle",
     ),
     Override(
@@ -96,7 +118,17 @@ TOLERANCES = (
         Tolerance(rtol=8e-3, atol=5e-5, nmse=1e-5),
         f"both sides round once, to neighbours at most: 2^-7; {_FAST_GATES}",
     ),
-    Override("new_state", Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7), _FAST_GATES),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7),
+        _FAST_GATES,
+        where=_is_step,
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-5, atol=3e-4, nmse=5e-7, bias=8e-6),
+        _FAST_GATES + _GATES_HAVE_A_SIGN + ", and the other side as much the other way",
+    ),
 )
 
 
@@ -423,9 +455,11 @@ class KdaTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphi
 #   output     oracle                      0.004   2e-06   5e-06  (1)
 #   output     sglang/triton-chunked       0.01    0.004   5e-05  (2)
 #   output     sglang                      0.008   5e-05   1e-05  (3)
+#   new_state  oracle of some sizes        1e-06   1e-05   1e-11  (4)
 #   new_state  oracle                      1e-06   1e-05   1e-11  (4)
 #   new_state  sglang in state-only-fades  0.0002  1e-06   1e-08  (5)
 #   new_state  sglang/triton-chunked       0.01    0.03    5e-05  (2)
+#   new_state  sglang of some sizes        1e-05   0.0003  5e-07  (6)
 #   new_state  sglang                      1e-05   0.0003  5e-07  (6)
 def reference_kda_decode():
     import torch
