@@ -100,8 +100,7 @@ def _whole(windows: torch.Tensor) -> torch.Tensor:
 
 def fresh(value: Any, device: torch.device) -> Any:
     """Return an input's own copy on a device, a tensor where it is a stand-in."""
-    whole = isinstance(value, Tiled)
-    return value.tensor(device) if whole else _copied(value, device)
+    return value.tensor(device) if isinstance(value, Tiled) else _copied(value, device)
 
 
 def lazy(value: Any, device: torch.device) -> Any:

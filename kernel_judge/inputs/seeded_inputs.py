@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
@@ -25,13 +26,24 @@ _PART, _BLOCK = 1 << 15, 8
 PERIOD, SHORT_PERIOD = (1 << 24) - 3, (1 << 22) - 3
 
 
+@dataclass
+class _Words(np.random.SeedSequence):
+    """A generator's key: one that gets it by its name draws a seed as well, in vain."""
+
+    words: np.ndarray
+
+    def generate_state(self, *ignored: object) -> np.ndarray:
+        """Return the words."""
+        return self.words
+
+
 class Stream:
     """Draw values from a stream that the words of its key select."""
 
     def __init__(self, *key: str, period: int = PERIOD) -> None:
         self._key, self._period = key, period
         digest = hashlib.sha256("\0".join(key).encode()).digest()
-        self._bits = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
+        self._bits = np.random.Philox(_Words(np.frombuffer(digest[:16], "<u8")))
 
     def child(self, name: str) -> Stream:
         """Return the stream named below this one, whatever was drawn from this one."""
@@ -51,12 +63,7 @@ class Stream:
     def permutation(self, count: int) -> torch.Tensor:
         """Return 0 … count - 1 in random order: int64 [count]."""
         keys = self._bits.random_raw(count)
-        order = np.argsort(keys)
-        ascending = keys[order]
-        if (ascending[1:] == ascending[:-1]).any():
-            # only then the slower way, which says what becomes of equal keys, differs
-            order = np.argsort(keys, kind="stable")
-        return torch.from_numpy(order.astype(np.int64))
+        return torch.from_numpy(np.argsort(keys, kind="stable"))
 
     def values(
         self,

@@ -244,11 +244,8 @@ def _untouched(value: Any, passed: Any) -> bool:
 
 def seed(value: int) -> None:
     """Seed torch's generators, for references and kernels that draw samples."""
-    if _has_accelerator():
-        torch.manual_seed(value)
-    else:
-        # for a device that is not there that takes two milliseconds, and memory
-        torch.default_generator.manual_seed(value)
+    # for a device that is not there torch itself takes two milliseconds, and memory
+    (torch if _has_accelerator() else torch.default_generator).manual_seed(value)
 
 
 @cache

@@ -6,7 +6,7 @@ nor ties decide a comparison.
 
 from __future__ import annotations
 
-import math
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,7 +51,7 @@ def experts_of(definition: Definition) -> tuple[int, int]:
 def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:
     """Return each token's experts and weights, experts as model numbers.
 
-    Computes one token at a time in Python floats; ties go to the lower expert.
+    Computes in float64, by sorting; ties go to the lower expert.
     """
     method = routing_of(definition)
     if method == ROUTED:
@@ -59,23 +59,30 @@ def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:
             {packed >> 16: weight_of(packed) for packed in row}
             for row in inputs["topk_ids"].tolist()
         ]
-    top_k = definition.constants["top_k"]
-    rows = inputs["routing_logits"].double().tolist()
+    logits = inputs["routing_logits"].double()
+    # the interface has a bias, which no router of Llama 4 adds
+    chosen = _best(logits, definition.constants["top_k"])
+    if method == DEEPSEEK:
+        chosen = _deepseek(
+            definition, _sigmoid(logits) + inputs["routing_bias"].double()
+        )
+    best = logits.gather(1, chosen)
     if method == RENORMALIZE:
-        return [_renormalized(row, top_k) for row in rows]
-    if method == LLAMA4:
-        # the interface has a bias, which no router of Llama 4 adds
-        return [{row.index(max(row)): _sigmoid(max(row))} for row in rows]
-    bias = inputs["routing_bias"].double().tolist()
-    factor = inputs["routed_scaling_factor"]
-    groups = definition.constants["n_group"], definition.constants["topk_group"]
-    return [_deepseek(row, bias, top_k, *groups, factor) for row in rows]
+        # relative to the largest, which is the first
+        weights = _shares(torch.exp(best - best[:, :1]))
+    elif method == LLAMA4:
+        weights = _sigmoid(best)
+    else:
+        weights = inputs["routed_scaling_factor"] * _shares(_sigmoid(best))
+    rows = zip(chosen.tolist(), weights.tolist(), strict=True)
+    return [dict(zip(*row, strict=True)) for row in rows]
 
 
 def weight_of(packed: int) -> float:
     """Return the routing weight of a packed id: the bfloat16 in its low 16 bits."""
-    bits = torch.tensor([(packed & 0xFFFF) << 16], dtype=torch.int64)
-    return float(bits.to(torch.int32).view(torch.float32))
+    weight: float
+    (weight,) = struct.unpack("<f", struct.pack("<I", (packed & 0xFFFF) << 16))
+    return weight
 
 
 def pack(experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -93,52 +100,33 @@ def unpack(topk_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return topk_ids >> 16, bits.view(torch.bfloat16).float()
 
 
-def biased(row: list[float], bias: list[float]) -> list[float]:
-    """Return the scores that select experts: sigmoid(logit) + bias."""
-    return [_sigmoid(logit) + b for logit, b in zip(row, bias, strict=True)]
+def _sigmoid(logits: torch.Tensor) -> torch.Tensor:
+    return 1.0 / (1.0 + torch.exp(-logits))
 
 
-def _sigmoid(logit: float) -> float:
-    return 1.0 / (1.0 + math.exp(-logit))
+def _shares(weights: torch.Tensor) -> torch.Tensor:
+    return weights / weights.sum(dim=1, keepdim=True)
 
 
-def _best(values: list[float], count: int) -> list[int]:
-    order = sorted(range(len(values)), key=lambda i: -values[i])
-    return order[:count]
+def _best(values: torch.Tensor, count: int) -> torch.Tensor:
+    """Return the places of the largest values of each row: int64 [rows, count]."""
+    return values.sort(dim=1, descending=True, stable=True).indices[:, :count]
 
 
-def _renormalized(row: list[float], top_k: int) -> Choice:
-    chosen = _best(row, top_k)
-    # relative to the largest, which is the first
-    powers = {e: math.exp(row[e] - row[chosen[0]]) for e in chosen}
-    return {e: power / sum(powers.values()) for e, power in powers.items()}
-
-
-def _deepseek(
-    row: list[float],
-    bias: list[float],
-    top_k: int,
-    n_group: int,
-    topk_group: int,
-    factor: float,
-) -> Choice:
-    scores = biased(row, bias)
-    size = len(row) // n_group
-    groups = [scores[g * size : (g + 1) * size] for g in range(n_group)]
-    strength = [sum(sorted(group)[-2:]) for group in groups]
-    allowed = [
-        e for g in _best(strength, topk_group) for e in range(g * size, (g + 1) * size)
-    ]
-    chosen = [allowed[i] for i in _best([scores[e] for e in allowed], top_k)]
-    unbiased = {e: _sigmoid(row[e]) for e in chosen}
-    total = sum(unbiased.values())
-    return {e: factor * score / total for e, score in unbiased.items()}
+def _deepseek(definition: Definition, scores: torch.Tensor) -> torch.Tensor:
+    """Return the experts of the largest scores in groups whose two best are."""
+    constants = definition.constants
+    groups = scores.view(len(scores), constants["n_group"], -1)
+    strength = groups.sort(dim=2).values[:, :, -2:].sum(dim=2)
+    kept = _best(strength, constants["topk_group"])
+    size = groups.shape[2]
+    places = torch.arange(size, device=scores.device)
+    allowed: torch.Tensor = (kept[:, :, None] * size + places).flatten(1)
+    return allowed.gather(1, _best(scores.gather(1, allowed), constants["top_k"]))
 
 
 def _with_first(order: list[int], first: Sequence[int], turn: int) -> list[int]:
     """Move the experts of `first`, rotated by `turn`, to the front of an order."""
-    if not first:
-        return order
     turn %= len(first)
     front = [*first[turn:], *first[:turn]]
     return front + [expert for expert in order if expert not in front]
@@ -161,24 +149,25 @@ def draw_logits(
     are 1/8 apart, which gives all tokens the same softmax weights; with `uneven` the
     largest are up to 1/2 apart, and weights differ.
     """
-    rows = []
-    others = [e for e in range(experts) if e not in hot]
+    most, others = torch.tensor(hot), [e for e in range(experts) if e not in hot]
+    rest = torch.tensor(others, dtype=torch.int64)
+    orders, levels = [], []
+    steps = torch.arange(experts).repeat(tokens, 1)
     for token in range(tokens):
         own = stream.child(f"token {token}")
-        best = _with_first(
-            [hot[i] for i in own.permutation(len(hot)).tolist()], first, token
-        )
-        rest = [others[i] for i in own.child("rest").permutation(len(others)).tolist()]
-        level = 8.0 * top + own.child("top").integers(-8, 9, 1)[0]
-        row = torch.empty(experts)
-        steps = torch.arange(experts)
+        best = most[own.permutation(len(most))]
+        if first:
+            best = torch.tensor(_with_first(best.tolist(), first, token))
+        orders += [best, rest[own.child("rest").permutation(len(rest))]]
+        levels += own.child("top").integers(-8, 9, 1)
         if uneven:
-            wider = own.child("gaps").integers(0, 4, min(_UNEVEN, experts - 1))
-            steps[1 : len(wider) + 1] += torch.tensor(wider).cumsum(0)
-            steps[len(wider) + 1 :] += sum(wider)
-        row[best + rest] = (level - steps) / 8.0
-        rows.append(row)
-    return torch.stack(rows)
+            count = min(_UNEVEN, experts - 1)
+            wider = own.child("gaps").integer_tensor(0, 4, count).cumsum(0)
+            steps[token, 1 : count + 1] += wider
+            steps[token, count + 1 :] += wider[-1]
+    logits = (8.0 * top + torch.tensor(levels)[:, None] - steps) / 8.0
+    order = torch.cat(orders).view(tokens, experts)
+    return torch.empty(tokens, experts).scatter_(1, order, logits)
 
 
 def draw_scores(
@@ -260,14 +249,17 @@ def packed_choices(
     add up to about 1, and are multiples of 1 / (16 · top_k); with `uneven` they use all
     bits of a bfloat16, with `odd` their last bit alone behind a power of two: 0.8 % of them.
     """
-    rows = []
+    most, orders, shares = torch.tensor(hot), [], []
+    # 1/2 to 3/2 of an equal share
+    whole = 4096 if uneven else 16
     for token in range(tokens):
         own = stream.child(f"token {token}")
-        order = [hot[i] for i in own.permutation(len(hot)).tolist()]
-        experts = torch.tensor(_with_first(order, first, token)[:top_k])
-        # 1/2 to 3/2 of an equal share
-        whole = 4096 if uneven else 16
-        shares = own.child("weights").integers(whole // 2, whole * 3 // 2, top_k)
-        ids = pack(experts, torch.tensor(shares).float() / whole / top_k)
-        rows.append(ids & ~0x7F | 1 if odd else ids)
-    return torch.stack(rows)
+        order = most[own.permutation(len(most))]
+        if first:
+            order = torch.tensor(_with_first(order.tolist(), first, token))
+        orders.append(order[:top_k])
+        draws = own.child("weights")
+        shares.append(draws.integer_tensor(whole // 2, whole * 3 // 2, top_k))
+    weights = torch.stack(shares).float() / whole / top_k
+    ids = pack(torch.stack(orders), weights)
+    return ids & ~0x7F | 1 if odd else ids
