@@ -186,7 +186,7 @@ def audit(
     _, files = choice.find()
     require_modules("An audit needs", _NEEDED)
     dataset = choice.dataset
-    runs = options.make_executor(executor, jobs)
+    runs = options.make_executor(executor, jobs, large_pages=False)
     cache = OutcomeCache(
         None if tolerances or checkers else state or default_folder(), fresh, say
     )

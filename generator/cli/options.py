@@ -327,17 +327,19 @@ def make_executor(
     imports: str = "",
     gpus: float = 0.0,
     begins: bool = False,
+    large_pages: bool = True,
 ) -> LocalExecutor | RayExecutor:
     """Return an executor that runs up to `jobs` tasks at a time.
 
     `imports` names the folder of tasks that import modules from it; on a cluster each
-    task has `gpus` GPUs. One of this machine that `begins` imports torch from now on.
+    task has `gpus` GPUs. One of this machine that `begins` imports torch from now on, and
+    has `large_pages` for tensors or none.
     Raises Failure where a cluster can't be used.
     """
     if name == "local":
         from generator.execution.local import LocalExecutor
 
-        local = LocalExecutor(jobs, imports=imports)
+        local = LocalExecutor(jobs, imports=imports, large_pages=large_pages)
         if begins:
             local.begin()
             # where the command ends before it runs anything

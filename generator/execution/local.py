@@ -40,16 +40,24 @@ class LocalExecutor:
     Tasks get what programs need of the caller's environment, never a token; of
     PYTHONPATH all if they import modules from the folder that `imports` names, else
     installed ones. `stays` keeps the server for the next run, and forks that have tasks
-    left of theirs. `sharing` is how many processes share the machine's memory.
+    left of theirs. `sharing` is how many processes share the machine's memory. Tasks that
+    keep freed memory better do without `large_pages`: glibc finds no room for those in it.
     """
 
     def __init__(
-        self, jobs: int, *, imports: str = "", stays: bool = False, sharing: int = 0
+        self,
+        jobs: int,
+        *,
+        imports: str = "",
+        stays: bool = False,
+        sharing: int = 0,
+        large_pages: bool = True,
     ) -> None:
         self._jobs = jobs
         self._imports = imports
         self._stays = stays
         self._sharing = sharing or jobs
+        self._large_pages = large_pages
         self._server: subprocess.Popen[bytes] | None = None
         self._is_cancelled = False
 
@@ -175,7 +183,7 @@ class LocalExecutor:
                 environment={
                     # glibc keeps freed memory: tensors of a reference come and go;
                     # large ones are of large pages
-                    "THP_MEM_ALLOC_ENABLE": "1",
+                    "THP_MEM_ALLOC_ENABLE": str(int(self._large_pages)),
                     "MALLOC_TRIM_THRESHOLD_": str(2**30),
                     "MALLOC_MMAP_THRESHOLD_": str(2**25),
                     **passed,

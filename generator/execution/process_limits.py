@@ -14,8 +14,9 @@ from types import FrameType
 _AGAIN_SECONDS = 0.25
 # beside what a definition's cases need
 MORE_BYTES = 2 * 2**30
-# of malloc.h: how many parts of the memory are the system's own
-_M_MMAP_MAX = -4
+# of malloc.h: how much freed memory at its end goes back, and how many parts of the
+# memory are the system's own
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _STATUS = Path("/proc/self/statm")
 
 
@@ -65,6 +66,16 @@ def keep_freed_memory() -> None:
     """
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_MMAP_MAX, 0)
+        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, -1)
+
+
+def give_back_freed_memory() -> None:
+    """Give back to the system what malloc has of freed memory, where it is glibc's.
+
+    Before forks: they would copy it, page by page, where they use it again.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def limit_memory(more_bytes: int) -> None:

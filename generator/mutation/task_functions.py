@@ -18,6 +18,7 @@ from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
 from generator.execution.process_limits import (
     MORE_BYTES,
+    give_back_freed_memory,
     keep_freed_memory,
     limit_memory,
 )
@@ -51,6 +52,7 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     why = job.runner.objection
     if why is not None:
         raise CannotRun(why)
+    give_back_freed_memory()
     within = _CHECKING + waiting_seconds(job)
     link.at(within=within)
     mutants = {}
