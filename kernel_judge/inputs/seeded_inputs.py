@@ -62,8 +62,7 @@ class Stream:
 
     def permutation(self, count: int) -> torch.Tensor:
         """Return 0 … count - 1 in random order: int64 [count]."""
-        keys = self._bits.random_raw(count)
-        return torch.from_numpy(np.argsort(keys, kind="stable"))
+        return torch.from_numpy(np.argsort(self._bits.random_raw(count), kind="stable"))
 
     def values(
         self,
