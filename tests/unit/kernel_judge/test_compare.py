@@ -72,7 +72,7 @@ def test_the_order_is_structure_shape_dtype_non_finite_values():
 
 def _one(layout: str) -> torch.Tensor:
     value = torch.ones(2, 2)
-    made = {
+    layouts = {
         "sparse": value.to_sparse,
         "mkldnn": value.to_mkldnn,
         "meta": lambda: value.to("meta"),
@@ -81,7 +81,7 @@ def _one(layout: str) -> torch.Tensor:
             [value[0], value[1]], layout=torch.jagged
         ),
     }
-    return made[layout]()
+    return layouts[layout]()
 
 
 @pytest.mark.parametrize("layout", ["sparse", "mkldnn", "meta", "packed fp4", "jagged"])

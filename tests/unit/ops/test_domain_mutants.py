@@ -208,8 +208,8 @@ def test_every_definition_has_the_defects_of_its_outputs_and_of_its_family(name)
     for output in definition.interface.outputs:
         assert {f"{output} {what}" for what in OF_EVERY_OUTPUT} <= set(listed)
     of_outputs = names_of(replace(definition, op_type="another"))
-    own = len(listed) - len(of_outputs)
-    assert own >= 4, f"mutants.py of {definition.op_type}: {own} of the 4 it needs"
+    further = len(listed) - len(of_outputs)
+    assert further >= 4, f"mutants.py of {definition.op_type}: {further} of 4 needed"
 
 
 @pytest.mark.parametrize(
