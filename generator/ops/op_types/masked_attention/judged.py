@@ -41,12 +41,12 @@ def cases(definition: Definition) -> list[Case]:
 def _case(
     name: str, change: Callable[[dict[str, Any]], None], axes: dict[str, int]
 ) -> Case:
-    def made(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    def masked(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
         inputs = make_inputs(definition, case, stream)
         change(inputs)
         return inputs
 
-    make: MakeInputs = made
+    make: MakeInputs = masked
     return OwnInputs(name, "small", axes, make_inputs=make)
 
 
