@@ -1,8 +1,8 @@
 """Regressions: the times of one revision of a dataset against those of another.
 
 A state is a folder, a results.json, a trace file, or a revision of the dataset's git
-repository. A time is slower where it is both 5 % and the ranges of both between their
-quartiles above the other one. `verification/waivers.json` names what may be slower, why,
+repository. A time is slower if it is above the other one by more than 5 %, and by more than
+the ranges between the quartiles of both together. `verification/waivers.json` names what may be slower, why,
 and until when.
 """
 
