@@ -15,6 +15,7 @@ from generator.evaluation.arena import laid_out
 from generator.evaluation.clock import timed_calls
 from generator.evaluation.clock.callee import EMPTY, TWICE, WAITS
 from generator.evaluation.clock.contender import Contender
+from generator.evaluation.clock.quiet_calls import QuietCalls
 from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.timed_calls import CalleeLink, CallTimes, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
@@ -312,3 +313,14 @@ def test_a_kernel_that_is_there_shows_wherever_the_judge_waits(
     monkeypatch.setattr(timed_calls, "reset_persisting_l2", lambda: time.sleep(2e-3))
     page: Any = LatePage(0.0)
     assert held.call(CalleeLink(page), 1, 5).turning >= 2.0
+
+
+@pytest.mark.parametrize(("more_ms", "is_busy"), [(0.02, False), (0.05, True)])
+def test_who_uses_the_memory_beside_the_writing_is_noticed(
+    more_ms: float, is_busy: bool
+) -> None:
+    usual = Device(lambda _: False).call("empty", EMPTY, 5)
+    quiet = QuietCalls()
+    quiet.add(usual)
+    assert quiet.is_busy(replace(usual, writing=usual.writing + more_ms)) is is_busy
+    assert quiet.why() == ("the writing" if is_busy else "")
