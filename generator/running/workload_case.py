@@ -255,7 +255,7 @@ def workload_case(
         cases_by_kind += [
             c for c in cases if c.size != LIMITS and c.params != cases_by_kind[0].params
         ][:1]
-    made = WorkloadCase(
+    of_file = WorkloadCase(
         f"workload {workload['uuid']}",
         WORKLOAD,
         {name: int(size) for name, size in workload["axes"].items()},
@@ -265,5 +265,5 @@ def workload_case(
         cases=tuple(cases_by_kind),
         identity=workload_identity(workload),
     )
-    tensor_bytes(definition, made)
-    return made
+    tensor_bytes(definition, of_file)
+    return of_file
