@@ -33,9 +33,6 @@ __all__ = ["pytest_addoption"]
 # otherwise that made a run of small cases 4 times longer; so short a while, 1.8 times.
 # libgomp reads it when torch loads, which is after conftest.py.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-# Large tensors in huge pages, where the system has them: a GiB that is new to a process
-# is written in a third of the time. torch reads it when it first allocates.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 _TOO_LONG: pytest.StashKey[Any] = pytest.StashKey()
 _WORKLOADS: pytest.StashKey[dict[Path, Any]] = pytest.StashKey()
 _WATCHDOG: pytest.StashKey[Any] = pytest.StashKey()
