@@ -164,7 +164,7 @@ def made(seed: int, pages: bool) -> dict[str, Any]:
 def test_each_input_is_another_in_turn() -> None:
     first, second = made(0, False), made(1, False)
     found = [*mixed(first, second, random.Random(0))]
-    assert [one for one in found if "scale" in one] == [{"scale": 0.4375}]
+    assert [one for one in found if "scale" in one] == [{"scale": 0.25}]
     for name in "xy":
         assert any(
             (one[name] != first[name]).sum() > 12 for one in found if name in one

@@ -9,8 +9,9 @@ from generator.ops.far_factors import with_factors
 from generator.ops.op_types.lora.op import cases as declared
 from kernel_judge.definition import Case, Definition
 
-# halfway between two numbers of float16, and nearly so between two of bfloat16
-_HALFWAY = math.log2(1.0 + 2.0**-8 + 2.0**-11)
+# halfway between two numbers of float16, nearly so between two of bfloat16, and so far from 1
+# that products of bfloat16 with it are rounded up as often as down
+_HALFWAY = math.log2(1.0 + 2.0**-4 + 2.0**-8 + 2.0**-11)
 # of the base, so that what an adapter adds is nearly all there is
 _SMALL = -24.0
 # a kernel may number adapters by 8 bits, and a wide one's matrices take much memory
