@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,11 @@ Name = Annotated[str, Field(description="Name of a definition, as rmsnorm_h4096.
 _LONG = Field(max_length=8 << 20)
 
 
+def _guess(name: str, known: Collection[str]) -> str:
+    """Return what a wrong name was to be: the nearest one, else all that there are."""
+    return did_you_mean(name, known) or f" There are: {', '.join(known)}."
+
+
 class Server(MCPServer[Any]):
     """An MCP server whose errors are one line, for malformed arguments too."""
 
@@ -44,13 +49,12 @@ class Server(MCPServer[Any]):
         """Call a tool; raises ToolError, whose text is one line."""
         known = {tool.name: tool for tool in await self.list_tools()}
         if name not in known:
-            raise ToolError(
-                f"No tool is named {one_line(name, 100)}.{did_you_mean(name, known)}"
-            )
+            guess = _guess(name, known)
+            raise ToolError(f"No tool is named {one_line(name, 100)}.{guess}")
         parameters = known[name].input_schema.get("properties", {})
         for argument in arguments:
             if argument not in parameters:
-                guess = did_you_mean(argument, parameters)
+                guess = _guess(argument, parameters)
                 raise ToolError(
                     f"{name} has no argument {one_line(argument, 100)}.{guess}"
                 )

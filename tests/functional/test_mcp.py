@@ -173,7 +173,12 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("explain_failure", {"evaluation": "../x"}, "No evaluation is named"),
     ("failing_inputs", {"evaluation": "evaluation-1"}, "No evaluation is named"),
     ("times", {"name": NAME, "hardware": "Abacus"}, "has no known peaks"),
-    ("no_such_tool", {}, "No tool is named"),
+    (
+        "no_such_tool",
+        {},
+        "No tool is named no_such_tool. There are: list_definitions, ",
+    ),
+    ("times", {"qqqq": 1}, "times has no argument qqqq. There are: name, hardware"),
 ]
 
 
