@@ -82,13 +82,13 @@ def draw_mx(stream: Stream, shape: tuple[int, int, int], std: float) -> Tiled:
     count = base_length(shape)
     whole = -(-count // MX_BLOCK)
     halves = stream.values((whole * MX_BLOCK,))
-    # quantise bell-shaped values to a sign and a magnitude's code
-    codes = (halves.abs() * 3.2).to(torch.int64).clamp_max(7)
-    magnitudes = torch.tensor(E2M1)[codes] * torch.where(halves < 0, -1.0, 1.0)
+    # quantise bell-shaped values to a sign and a magnitude's code, 7 at most
+    codes = (halves.abs() * 3.2).int()
+    magnitudes = torch.tensor(E2M1).index_select(0, codes).copysign_(halves)
     power = 2.0 ** round(math.log2(std / MX_STD))
-    doubled = torch.tensor(stream.child("scales").integers(0, 2, whole))
-    scales = (power * (1 + doubled)).float().repeat_interleave(MX_BLOCK)
-    return Tiled((magnitudes * scales)[:count].contiguous(), shape)
+    doubled = stream.child("scales").integer_tensor(0, 2, whole)
+    scaled = magnitudes.view(-1, MX_BLOCK) * (power * (1 + doubled)).float()[:, None]
+    return Tiled(scaled.flatten()[:count], shape)
 
 
 def draw_f8_rows(stream: Stream, rows: int, columns: int) -> torch.Tensor:
