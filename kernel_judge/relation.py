@@ -64,7 +64,7 @@ class Claim:
     judge: Callable[[Any, Any], Comparison] | None = None
 
     def verdict(
-        self, run_tolerance: float | None = None, *, error_maps: bool = False
+        self, run_tolerance: float | None = None, *, error_maps: bool | None = False
     ) -> Comparison:
         """Return the verdict; `run_tolerance` is the user's, for atol and rtol.
 

@@ -317,8 +317,8 @@ class MutantRunner:
         trial = self.subject.trial(
             stand.case, run=run, make_inputs=lambda *ignored: inputs
         )
-        # of long outputs the figures take most of the time
-        trial.brief = self.is_brief
+        # of long outputs the figures take most of the time; nobody asks for a map
+        trial.brief, trial.error_maps = self.is_brief, None
         return trial
 
     def _keep_answers(self) -> None:

@@ -139,7 +139,7 @@ def judge(subject: Subject, trial: Trial, pair: Pair) -> Comparison:
     result = compare(
         pair.actual, pair.expected, tolerance, same_dtype=pair.source != ORACLE
     )
-    if not result.passed or trial.error_maps:
+    if trial.error_maps or (trial.error_maps is not None and not result.passed):
         where = error_map(pair.actual, pair.expected, tolerance, pair.place)
         result = replace(result, where=where)
     return result if pair.place is None else _placed(result, *pair.place)

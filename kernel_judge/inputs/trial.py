@@ -35,8 +35,8 @@ class Trial:
     `make_inputs` builds on the CPU from a seed of (definition, case); every callee gets
     a copy of its own on `device`, since some kernels write in place. `guessed` inputs
     were made without knowing the op: where `run()` rejects those, the tests skip.
-    `error_maps` asks for where the error sits also of comparisons that pass. `shift`
-    makes other inputs than those of every run, and other draws of `run()`.
+    `error_maps` asks for where the error sits also of comparisons that pass, None of none.
+    `shift` makes other inputs than those of every run, and other draws of `run()`.
     `cpu_seconds` is after how long a comparison is given up, None for never.
     """
 
@@ -49,7 +49,7 @@ class Trial:
         run: Callable[..., Any],
         *,
         guessed: bool = False,
-        error_maps: bool = False,
+        error_maps: bool | None = False,
         shift: int | None = None,
         cpu_seconds: float | None = None,
     ) -> None:
