@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ EXIT_NEEDS_GPU = 3
 EXIT_INTERRUPTED = 130
 
 _PROBE_BYTES = 1 << 20
+_PLAIN = "generator-plain"
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -163,6 +165,16 @@ def say_on_terminal(text: str) -> None:
         say(text)
 
 
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Return what a terminal shows that lacks characters: lines of `-`, else escapes."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].replace("\u2500", "-")
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error(_PLAIN, _plain)
+
+
 def run(command: click.Command, program: str) -> int:
     """Run a command and return its exit status; no exception of its own escapes."""
     for name in ("stdout", "stderr"):
@@ -173,8 +185,7 @@ def run(command: click.Command, program: str) -> int:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A terminal that can't show a character shows its escape.
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=_PLAIN)
     end_in_order()
     try:
         os.getcwd()

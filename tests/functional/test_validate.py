@@ -258,6 +258,10 @@ def test_a_terminal_without_unicode(root: Path) -> None:
     )
     assert done.returncode == 1
     assert r"definitions/gemm/\xe9.json" in done.stdout
+    # the lines of tables are no thousand escapes
+    done = run("model", "llama-3.1-8b", env={"PYTHONIOENCODING": "ascii:strict"})
+    assert "-----" in done.stdout
+    assert "\\u2500" not in done.stdout
 
 
 def test_a_reader_that_goes_away(root: Path) -> None:
