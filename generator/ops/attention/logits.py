@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import torch
 
 from generator.ops.attention.caches import drawn_scale, stored_scales
@@ -26,6 +28,7 @@ def growth(definition: Definition, case: Case) -> float:
     if case.stated("sm_scale") is not None:
         usual = scale_of(drawn, _key_length(definition))
         factor *= _ratio(case, "sm_scale", usual)
+    by_head = factor * _of_heads(definition, drawn, case)
     # a latent key has two parts, of which one may be what grows
     of_keys = [1.0]
     for name in stored_scales(definition):
@@ -35,7 +38,27 @@ def growth(definition: Definition, case: Case) -> float:
             factor *= ratio
         elif name != "v_scale":
             of_keys.append(ratio)
-    return max(1.0, factor * max(of_keys))
+    return max(1.0, by_head, factor * max(of_keys))
+
+
+def _of_heads(definition: Definition, drawn: Case, case: Case) -> float:
+    """Return the largest factor of a head's logits, by scales of heads that a file states.
+
+    A workload's queries are drawn as those of the op's case `drawn`, and the codes of its
+    keys with a deviation of 1. Of another case, and of what can't be read, it is 1.
+    """
+    read = getattr(case, "stated_inputs", None)
+    specs = definition.interface.input_specs
+    if read is None or any(
+        name not in specs or not specs[name].shape for name in ("q_scale", "k_scale")
+    ):
+        return 1.0
+    with suppress(KeyError, OSError, ValueError):
+        stated = read(definition)
+        of_queries = stated["q_scale"] / drawn_scale(definition, drawn, "q")
+        of_keys = stated["k_scale"][:, None]
+        return float((of_queries.view(len(of_keys), -1) * of_keys).max())
+    return 1.0
 
 
 def growth_of_values(definition: Definition, case: Case) -> float:

@@ -15,6 +15,7 @@ from tests.builders import ROOT, loaded
 RAGGED = "gqa_ragged_prefill_causal_h32_kv8_d128"
 GEMMA = "gqa_ragged_prefill_causal_h32_kv4_d512"
 LATENT = "mla_paged_decode_kve4m3_h8_ckv512_kpe64_ps64"
+BY_HEAD = "gqa_paged_prefill_causal_qe4m3_kve4m3_h32_kv8_d128_ps64"
 INDEXER = "dsa_topk_indexer_fp8_h64_d128_topk2048_ps64"
 
 
@@ -54,6 +55,20 @@ def test_a_scale_of_stored_keys_counts_and_that_of_values_does_not():
     assert growth(subject(RAGGED).definition, first_workload(subject(RAGGED))) == (
         pytest.approx(1.0)
     )
+
+
+def test_scales_of_heads_that_a_file_states_count_where_they_are_largest():
+    of = subject(BY_HEAD)
+    workload = first_workload(of)
+    inputs = of.trial(workload).fresh_inputs()
+    of_keys = inputs["k_cache"].float().std() * inputs["k_scale"].repeat_interleave(4)
+    of_queries = inputs["q"].float().std() * inputs["q_scale"]
+    usual = of.op.cases(of.definition)[0]
+    first = of.trial(usual).inputs["q"].float().std(dim=(0, 2))
+    by_head = first * inputs["q_scale"] * of_keys
+    deviation = float(by_head.max()) * inputs["sm_scale"] * math.sqrt(128)
+    assert float((of_queries * of_keys).max()) > 2.0
+    assert growth(of.definition, workload) == pytest.approx(deviation / 2.0, rel=0.2)
 
 
 def test_an_op_without_attention_has_no_growth():

@@ -34,6 +34,20 @@ def test_the_same_set_passes_in_any_order():
     assert result.figures == {"ids": 3.0, "tied_ids": 0.0}
 
 
+@pytest.mark.parametrize("source", ["metamorphic:cpu", "metamorphic:strided"])
+def test_a_further_call_of_the_reference_has_its_arithmetic(source):
+    errors = {REFERENCE: torch.full((8,), 1.5, dtype=torch.float64)}
+    policy = TopKSet(lambda *_: [Candidates(IDS, SCORES, errors)])
+    question = Question(DEFINITION, Case("c", "small", {}), {}, source)
+    first, near, far = (
+        torch.tensor([row], dtype=torch.int32)
+        for row in (BEST, [10, 11, 14], [10, 11, 17])
+    )
+    assert policy.judge(first, near, question).passed
+    assert policy.judge(near, first, question).passed
+    assert not policy.judge(first, far, question).passed
+
+
 def test_a_tie_at_the_edge_is_free():
     result = judge([11, 10, 13])
     assert result.passed
