@@ -2,11 +2,11 @@
 
     python benchmarks/bench_clock.py [--repeats 3] [--what norms,gemm,lies]
 
-Needs a GPU. A line for each solution and workload as soon as it is timed: its time, its share
+Needs a GPU. A line for each solution and workload as soon as its group is timed: its time, its share
 of the light, and its speedup over the production kernel, in each repeat. Of the Triton kernel,
 which is no production kernel, the second speedup is divided by the first. `lies` are the
 solutions of tests/functional/test_clock_cuda.py, between two honest ones; `--named` chooses some of them by
-words of their names. `long` are those of 1.3 ms, `cpu` is the one that needs no GPU.
+words of their names, `--group` says how many are timed by one process. `long` are those of 1.3 ms, `cpu` is the one that needs no GPU.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--what", default="norms,gemm")
     parser.add_argument("--named", default="")
     parser.add_argument("--sizes", default="")
+    parser.add_argument("--group", type=int, default=4)
     asked = parser.parse_args()
     triton = json.loads(TRITON.read_text())
     lies = [
@@ -94,9 +95,8 @@ def main() -> None:
             for name in asked.what.split(","):
                 sizes, values = tasks[name]
                 with tempfile.TemporaryDirectory() as folder:
-                    for verdict in _timed(
-                        evaluator, Path(folder), own or sizes, values
-                    ):
+                    about = evaluator, Path(folder), own or sizes, values, asked.group
+                    for verdict in _timed(*about):
                         _print(repeat, verdict)
 
 
@@ -105,14 +105,17 @@ def _timed(
     folder: Path,
     sizes: tuple[int, ...],
     values: Sequence[Mapping[str, Any]],
+    group: int,
 ) -> Iterator[SolutionVerdict]:
-    """Yield the verdict of each solution as it comes; each has processes of its own."""
+    """Yield the verdict of each solution; those of a group come together, at its end."""
     root, chosen = written(folder, sizes, *values)
     dataset = api.open_dataset(root)
     solutions = api.read_solutions(dataset, [str(path) for path in chosen])
     asks = EvaluationRequest("cuda", "dataset", timing=True, timeout=60.0)
-    for _, verdict in evaluator.verdicts(dataset, solutions, asks):
-        yield verdict
+    for begin in range(0, len(solutions), group):
+        asked = solutions[begin : begin + group]
+        for _, verdict in evaluator.verdicts(dataset, asked, asks):
+            yield verdict
 
 
 def _print(repeat: int, verdict: SolutionVerdict) -> None:

@@ -283,7 +283,8 @@ class _Table:
                     memory = calls.apart()
                     link = links.of_session(session, memory, False, self._arena(1))
                     rivals.append(Contender(REFERENCE, link, 1))
-            memory = calls.apart()
+            # equal works are 0.3 µs apart on memory at other places
+            memory = calls.memory
             empty = links.of_rivals(trusted, memory)
             for process in (trusted, *others):
                 is_trusted = process is trusted

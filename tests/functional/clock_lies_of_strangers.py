@@ -183,7 +183,7 @@ OF_STRANGERS = (
             "    if not WAITED[0]:\n        queues(A, B)\n",
             DRIVER + HOOKS + STREAM + "import time\n" + _STEALS,
         ),
-        "rivals are called on memory that a solution has not",
+        "nobody has the values of a call before it",
     ),
     Lie(
         "copies go on that write over the arguments",
@@ -194,7 +194,7 @@ OF_STRANGERS = (
             "    if not WAITED[0]:\n        writes_over(B)\n",
             DRIVER + HOOKS + STREAM + "EVENT = torch.cuda.Event()\n" + _WRITES_OVER,
         ),
-        "rivals are called on memory that a solution has not",
+        "the arguments of kernels are held against what was written",
     ),
     Lie(
         "frees memory that the driver clears while others are called",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from generator.evaluation.clock.sampling import (
+    LEAST,
     error_of_ratio,
     is_settled,
     middle,
@@ -25,6 +26,7 @@ _LEAST_MS = 2e-3
 _APART = 5.0
 # calls that are long: in a row, and as a share
 _LONG, _MOST_LONG = 3, 0.3
+_MOST_VOID = 0.3
 # an answer that comes so much earlier gains 2.5 % of what is waited for
 _EARLY_MS = 0.03
 
@@ -45,6 +47,16 @@ class Contender:
     long: int = 0
     longs: int = 0
     unturned: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Return how many calls were made, with those that don't count."""
+        return self.void + len(self.raw)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Return whether the device was busy before too many of its calls."""
+        return self.calls >= LEAST and self.void > _MOST_VOID * self.calls
 
     @property
     def is_often_long(self) -> bool:

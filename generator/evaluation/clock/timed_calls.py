@@ -6,7 +6,7 @@ another runs (time slices of about 2 ms apart). That is the clock's foundation:
 1. The judge's kernels hold the device for 0.4 ms, or as long as launches take, up to
    1.5 ms. Meanwhile the call is revealed, and the callee launches all that it wants.
    Nothing of it runs, and there is nothing to compute: what the last call left was written
-   over before this callee went on, and others are called on memory that it has not.
+   over before this callee went on, and nobody had the values of this call before.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
    starts. The device turns to what the callee launched.
 3. At the answer the judge's copy of the outputs is queued. The device turns to it when
@@ -126,9 +126,11 @@ class CallTimes:
 class TimedCalls:
     """The memory of one workload's calls, on the judge's side.
 
-    Who is not trusted has memory of his own: copies that go on while his processes are
-    stopped would read what rivals are given before it is revealed, or write to it. `filled` are the numbers of the inputs that a call is to write to. Raises Untimed for
-    values that take longer to write than the judge has the device.
+    The solution and the kernels share one piece: equal works at other places are 0.3 µs
+    apart. So what lies in it is never what the solution is yet to be called with: copies
+    go on while its processes are stopped. The reference has memory of its own. `filled`
+    are the numbers of the inputs that a call is to write to. Raises Untimed for values that
+    take longer to write than the judge has the device.
     """
 
     def __init__(self, device: str, layout: Layout, filled: Sequence[int] = ()) -> None:

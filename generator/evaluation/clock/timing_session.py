@@ -46,11 +46,7 @@ from generator.evaluation.clock.timed_calls import (
 from generator.evaluation.draws import draws_of
 from generator.evaluation.returned import check_returned, parsed
 from generator.evaluation.seconds_of import SecondsOf
-from generator.evaluation.verdict import (
-    REWARD_HACK,
-    RUNTIME_ERROR,
-    Refused,
-)
+from generator.evaluation.verdict import REWARD_HACK, RUNTIME_ERROR, Refused
 from generator.problems.messages import one_line
 
 _EMPTIES, _WARM_UPS = 8, 4
@@ -68,8 +64,7 @@ _SHORT_MS = 1.2
 _TURNED, _CHANGES_MS = 0.75, 0.1
 # of what is less a kernel may need more, such as a wrapper's workspace
 _ROOM_BYTES = 2 << 30
-# of calls; a disturbance of some milliseconds concerns few of them
-_MOST_VOID, _MOST_DISTURBED = 0.3, 3 * LEAST
+_MOST_DISTURBED = 3 * LEAST  # calls: until then a disturbance may pass
 _SEEDS = 2**31
 
 
@@ -97,6 +92,8 @@ class TimingSession:
         self._zero = EmptyCalls()
         self._quiet = QuietCalls()
         self._candidates = CallsToJudge(self._draw)
+        self._last: CandidateCall | None = None
+        self._others: list[list[Any]] = []
         self._seconds = SecondsOf()
 
     def run(self) -> SessionResult:
@@ -137,10 +134,9 @@ class TimingSession:
                     break
                 continue
             turns += 1
-            # what passes is waited for
-            disturbed = any(map(self._is_disturbed, self._watched()))
-            if len(figures) >= LEAST and self._is_known() and not disturbed:
+            if len(figures) >= LEAST and self._is_known():
                 break
+        self._settle()
         self._check_void()
         about = summary(samples, throttled)
         if throttled > _MOST and not turns:
@@ -155,10 +151,12 @@ class TimingSession:
         return SessionResult(timing, judged, figures_of, self._seconds.as_dict())
 
     def _turn(self) -> None:
-        """Call everybody once on fresh values, in an order by lot."""
-        inputs = self._stage()
+        """Call everybody once, in an order by lot; the solution's call has fresh values.
+
+        Rivals that come before it have those of its last call: they lie in memory that it
+        has, and a copy engine goes on while its processes are stopped.
+        """
         self._marks = {}
-        others: list[list[Any]] = []
         order: list[Contender | None] = [self._solution, None]
         order += self._called_now()
         self._draw.shuffle(order)
@@ -168,20 +166,32 @@ class TimingSession:
                 kinds = [(False, EMPTY), (False, TWICE), (True, EMPTY)][: 2 + waits]
                 self._measure_empty(*self._draw.choice(kinds))
                 continue
+            if contender is self._solution:
+                self._settle()
+                inputs = self._stage()
             self._marks[contender.name] = len(contender.raw)
             timed = self._called(contender)
             with self._seconds.part("outputs"):
                 if contender is self._solution:
                     call = self._kept(inputs, timed)
-                elif not timed.raised:
-                    others.append(self._calls.outputs())
-        if self._is_void:
-            return
-        if self._is_unturned:
-            self._candidates.set_aside(call)
-            return
+                    self._last = None if self._is_void else call
+                else:
+                    self._check_arguments(contender.name)
+                    self._others += [] if timed.raised else [self._calls.outputs()]
+
+    def _settle(self) -> None:
+        """Keep the solution's last call, with what others made of its values since."""
+        last, others, self._last, self._others = self._last, self._others, None, []
         with self._seconds.part("outputs"):
-            self._candidates.add(call, others)
+            if last is not None and self._is_unturned:
+                self._candidates.set_aside(last)
+            elif last is not None:
+                self._candidates.add(last, others)
+
+    def _check_arguments(self, of: str) -> None:
+        """Raise Untimed where something wrote to a kernel's arguments: it may be slower."""
+        if of != REFERENCE and self._calls.changed():
+            raise Untimed(f"the arguments of {of} were written to while it was called")
 
     def _called(self, contender: Contender) -> CallTimes:
         """Make one call and keep its figure. Raises Refused."""
@@ -227,22 +237,16 @@ class TimingSession:
             contender.plans += [float(plan)] if plan is not None else []
         return timed
 
-    def _is_disturbed(self, contender: Contender) -> bool:
-        """Return whether the device was busy too often before a contender's calls."""
-        calls = contender.void + len(contender.raw)
-        return calls >= LEAST and contender.void > _MOST_VOID * calls
-
     def _watched(self) -> list[Contender]:
         return [self._solution, *self._called_now()]
 
     def _check_void(self, least: int = LEAST) -> None:
         """Raise Untimed where the device is busy too often: whose work it is nobody sees."""
         for one in self._watched():
-            calls = one.void + len(one.raw)
-            if calls >= least and self._is_disturbed(one):
+            if one.calls >= least and one.is_disturbed:
                 raise Untimed(
-                    f"the GPU was busy in {one.void} of {calls} calls before their values "
-                    f"were there (longer than usual: {self._quiet.why()})"
+                    f"the GPU was busy in {one.void} of {one.calls} calls before their "
+                    f"values were there (longer than usual: {self._quiet.why()})"
                 )
 
     def _kept(self, inputs: Mapping[str, Any], timed: CallTimes) -> CandidateCall:
@@ -374,7 +378,12 @@ class TimingSession:
         return rival.spent < max(_RIVALS_SECONDS, 2.0 * self._solution.spent)
 
     def _is_known(self) -> bool:
-        """Return whether the ratio to the fastest kernel is known well enough to end."""
+        """Return whether the ratio to the fastest kernel is known well enough to end.
+
+        A disturbance that passes is waited for.
+        """
+        if any(one.is_disturbed for one in self._watched()):
+            return False
         kernels = [r for r in self._rivals if r.name != REFERENCE]
         # one whose figures were dropped a moment ago gets others
         nearest = [fastest(kernels, self._zero) or kernels[0]] if kernels else []

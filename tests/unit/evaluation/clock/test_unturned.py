@@ -47,7 +47,7 @@ class Device:
     writes = TimedCalls.writes
 
     def stage(self, inputs: Any) -> None:
-        pass
+        self.staged = inputs
 
     def call(self, link: Any, which: int, seed: int) -> CallTimes:
         self.read, raw, delayed = RIGHT, ZERO_MS + WORK_MS, 0.0
@@ -324,3 +324,60 @@ def test_who_uses_the_memory_beside_the_writing_is_noticed(
     quiet.add(usual)
     assert quiet.is_busy(replace(usual, writing=usual.writing + more_ms)) is is_busy
     assert quiet.why() == ("the writing" if is_busy else "")
+
+
+def test_rivals_never_have_values_that_the_solution_will_have() -> None:
+    """What lies in memory that it has, a copy engine brings it while it is stopped."""
+    device, seen = Device(lambda _: False), []
+    call = device.call
+
+    def remembered(link: Any, which: int, seed: int) -> CallTimes:
+        seen.append((link, id(device.staged)))
+        kept.append(device.staged)
+        return call(link, which, seed)
+
+    kept: list[Any] = []
+    device.call = remembered  # type: ignore[method-assign]
+    result = result_of(device)
+    own = [values for link, values in seen if link == "solution"]
+    assert len(set(own)) == len(own) > 20
+    known: set[int] = set()
+    for link, values in seen:
+        if link == "solution":
+            known.add(values)
+        assert values in known or values not in own
+    # and those of a call of the solution are others' as well
+    beside = [values for link, values in seen if link == "rival"]
+    assert len(set(beside) & set(own)) > 10
+    assert result.judged
+
+
+def test_who_writes_to_arguments_of_rivals_has_no_times() -> None:
+    device = Device(lambda _: False)
+    call, last = device.call, []
+
+    def written(link: Any, which: int, seed: int) -> CallTimes:
+        last[:] = [link]
+        return call(link, which, seed)
+
+    device.call = written  # type: ignore[method-assign]
+    device.changed = lambda: last == ["rival"]  # type: ignore[method-assign]
+    with pytest.raises(Untimed, match="the arguments of pytorch were written to"):
+        result_of(device)
+
+
+@pytest.mark.parametrize("zero", [0.2, 0.281, 0.285])
+def test_ratio_of_equal_calls_does_not_depend_on_empty_ones(zero: float) -> None:
+    """One figure is taken off for all, of one process, whichever it is."""
+    device = Device(lambda _: False)
+    call = device.call
+
+    def other(link: Any, which: int, seed: int) -> CallTimes:
+        times = call(link, which, seed)
+        is_empty = link == "empty"
+        return replace(times, raw=times.raw + zero - ZERO_MS) if is_empty else times
+
+    device.call = other  # type: ignore[method-assign]
+    timing = result_of(device).timing
+    assert timing["speedup_over_production"] == pytest.approx(1.0, abs=1e-9)
+    assert timing["latency_ms"] == pytest.approx(ZERO_MS + WORK_MS - zero, abs=1e-6)
