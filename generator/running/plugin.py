@@ -46,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
             "made of, and all would pass: run them without it"
         )
     bind_worker(config)
+    if str(config.getoption("--device")).startswith("cuda"):
+        # huge pages for inputs of GiB; small ones on a CPU take longer with them
+        os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     config.addinivalue_line("markers", "slow: a large case, or one over ten seconds")
     for module in ("torch", "numpy"):
         if importlib.util.find_spec(module) is None:
