@@ -65,3 +65,30 @@ print(mallinfo().number3 - before)
         for how in ("", "keeps")
     ]
     assert new == ["1", "0"]
+
+
+def test_freed_memory_is_kept_until_it_is_given_back():
+    code = """
+import torch
+from pathlib import Path
+from generator.execution.process_limits import (
+    give_back_freed_memory,
+    keep_freed_memory,
+)
+def pages():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+keep_freed_memory()
+before = pages()
+# beyond what glibc keeps at the end of its memory otherwise, and between two that stay
+large, stays, more = torch.ones(2 ** 24), torch.ones(2 ** 22), torch.ones(2 ** 24)
+del large, more
+kept = pages()
+give_back_freed_memory()
+print((kept - before) // 1024, (pages() - before) // 1024)
+"""
+    kept, left = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    ).stdout.split()
+    # of 144 MiB in units of 4 MiB, 16 MiB are in use
+    assert int(kept) >= 36
+    assert int(left) <= 8
