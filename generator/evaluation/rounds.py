@@ -349,7 +349,11 @@ def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
     """Return the cases of far factors: those that an op's kernels can be asked, else all."""
     judged = optional_op_module(definition.op_type, "judged")
     asked = getattr(judged, "far_cases", None)
-    return asked(declared) if asked else [case for case in declared if case.moved]
+    return (
+        asked(definition, declared)
+        if asked
+        else [case for case in declared if case.moved]
+    )
 
 
 def _obstacle(one: Round, device: torch.device) -> str | None:

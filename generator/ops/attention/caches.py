@@ -52,6 +52,10 @@ def stored(values: torch.Tensor, scale: Any, dtype: torch.dtype) -> torch.Tensor
     # most definitions have no scale: a copy of a cache takes as long as drawing it
     is_one = not isinstance(scale, torch.Tensor) and scale == 1.0
     quotients: torch.Tensor = values if is_one else values / over_heads(scale)
+    if dtype.itemsize == 1:
+        # versions of torch differ in what they make of more than the largest: NaN or it
+        most = torch.finfo(dtype).max
+        quotients = quotients.clamp(-most, most)
     return quotients.to(dtype)
 
 

@@ -16,6 +16,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import torch
+
+from generator.ops.attention.caches import drawn_scale
 from generator.ops.attention.cases import logit_params, paged_case
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.far_factors import with_factors
@@ -29,6 +32,8 @@ _FEW = (*range(4, 12), *range(4, 12), *range(4, 12))
 _TO_SUBNORMAL = -7.0
 # deviation of the logits of keys that nobody else outweighs
 _FAR_LOGITS = 1_000.0
+# less than that FlashInfer's kernels take for masked
+_MASKED = 5e4
 
 
 def of_solutions(definition: Definition) -> list[Case]:
@@ -71,7 +76,7 @@ def _of_decodes(definition: Definition) -> list[Case]:
     ]
 
 
-def far_of_attention(declared: Sequence[Case]) -> list[Case]:
+def far_of_attention(definition: Definition, declared: Sequence[Case]) -> list[Case]:
     """Return the declared cases of far factors that FlashInfer's kernels can be asked.
 
     Not queries against an sm_scale far from usual: these kernels give masked keys a
@@ -84,7 +89,7 @@ def far_of_attention(declared: Sequence[Case]) -> list[Case]:
     -100, or stands for masked keys, is larger than all there are.
     """
     asked = [case for case in declared if case.moved and not _is_of_queries(case)]
-    asked += _lone_keys(declared)
+    asked += _lone_keys(definition, declared)
     if not any(_is_of_queries(case) for case in declared):
         return asked
     halfway = math.log2(1.0 + 2.0**-11)
@@ -94,12 +99,25 @@ def far_of_attention(declared: Sequence[Case]) -> list[Case]:
     ]
 
 
-def _lone_keys(declared: Sequence[Case]) -> list[Case]:
-    """Return the case of one key, which every op declares first, with far logits."""
-    first = declared[0]
+def _lone_keys(definition: Definition, declared: Sequence[Case]) -> list[Case]:
+    """Return the case of one key, which every op declares first, with far logits.
+
+    As FlashInfer stores it, a product of a query and a key is above -5e4, which its
+    kernels give masked keys and begin a largest one at (`math::inf` in math.cuh, `m` in
+    prefill.cuh): six deviations are. sm_scale and stored scales come after.
+    """
+    first, axes = declared[0], definition.axes
     if "q_std" not in first.params:
         return []
-    params = {**first.params, "q_std": _FAR_LOGITS}
+    latent = axes.get("head_dim_ckv", 0) + axes.get("head_dim_kpe", 0)
+    length = latent or axes.get("qk_dim") or axes["head_dim"]
+    # a latent key has two parts, of which one has the smaller scale
+    of_q, *of_keys = (
+        float(torch.as_tensor(drawn_scale(definition, first, name)).min())
+        for name in ("q", "k", "ckv", "kpe")
+    )
+    most = _MASKED / 6.0 * of_q * min(of_keys) / math.sqrt(length)
+    params = {**first.params, "q_std": min(_FAR_LOGITS, most)}
     return [replace(first, name="lone-keys", size=LIMITS, params=params)]
 
 

@@ -155,7 +155,7 @@ def test_gates_that_are_rounded_one_way_add_up():
     # an H100's are off by 0.44 units: 1.01e-6 of the state
     for units in (0.44, 1.0, -1.0):
         assert refused(GATES, lambda i, u=units: of_gates(i, u), "long-memory") == {}
-    for units in (8.0, -8.0):
+    for units in (80.0, -80.0):
         why = refused(GATES, lambda i, u=units: of_gates(i, u), "long-memory")
         assert "new_state: actual is" in why["long-memory"]
     assert refused(GATES, lambda i: of_gates(i, change=_larger), "long-memory")
@@ -262,3 +262,17 @@ def test_weights_in_8_bits_are_off_by_their_share_of_a_small_output_too():
     assert asked(_in_7_bits)
     assert asked(_as_they_are, _larger)
     assert asked(_in_8_bits, torch.zeros_like)
+
+
+@pytest.mark.parametrize("name", [CACHE_OF_8_BITS, ALL_OF_8_BITS])
+def test_lone_keys_are_above_what_kernels_begin_a_largest_logit_at(name):
+    asked = rounds_of(loaded(name), [], Path(), CPU, _SECRET)
+    ((_, (one,)),) = asked.of_case("limits: lone-keys").rounds
+    slots = token_slots(input_table(one.inputs), one.inputs["k_cache"].shape[1])
+    q, keys = one.inputs["q"].float(), one.inputs["k_cache"].float().flatten(0, 1)
+    key = keys[slots[0]].repeat_interleave(q.shape[1] // keys.shape[1], 1)
+    products = (q * key).sum(-1)
+    assert products.isfinite().all()
+    # math::inf of FlashInfer's math.cuh, before sm_scale and the scales of codes
+    assert products.min() > -5e4
+    assert one.expected[1].min() < -100.0 / math.log(2.0)

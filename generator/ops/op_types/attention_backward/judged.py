@@ -21,6 +21,6 @@ def cases(definition: Definition) -> list[Case]:
     return [case for case in cases_of_kernels(definition) if case.moved]
 
 
-def far_cases(declared: Sequence[Case]) -> list[Case]:
+def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
     """Return the cases of far factors that kernels can be asked."""
-    return far_of_attention(declared)
+    return far_of_attention(definition, declared)

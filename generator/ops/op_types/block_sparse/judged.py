@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from generator.ops.attention.judged import far_of_attention
-from kernel_judge.definition import Case
+from kernel_judge.definition import Case, Definition
 
 
-def far_cases(declared: Sequence[Case]) -> list[Case]:
+def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
     """Return the cases of far factors that kernels can be asked."""
-    return far_of_attention(declared)
+    return far_of_attention(definition, declared)

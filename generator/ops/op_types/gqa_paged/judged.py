@@ -13,6 +13,6 @@ def cases(definition: Definition) -> list[Case]:
     return of_solutions(definition)
 
 
-def far_cases(declared: Sequence[Case]) -> list[Case]:
+def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
     """Return the cases of far factors that kernels can be asked."""
-    return far_of_attention(declared)
+    return far_of_attention(definition, declared)
