@@ -63,6 +63,13 @@ _CHUNKED = (
     "each, once a chunk of 64; at worst that is 2^-9·8·4, 6e-2, in a state and "
     "1/sqrt(128) of it in an output; errors that differ in sign stay at half"
 )
+# b_k * b_gq in chunk_intra.py, of which tl.dot cuts off what TF32 lacks, and kg there
+_CHUNKED_WITH_A_SIGN = (
+    "; a key of 8 bits times gates just below 1 is rounded back to the key, which loses "
+    "the last gates of a chunk, and TF32 cuts off bits of products of keys: by both a "
+    "simulation of the kernel makes a state 4.4e-5 too large, in the mean of ten draws "
+    "(7.4e-5 in one, of which an H100 made 7.2e-5); twice the mean is allowed"
+)
 # a case of prefill in which keys are zero
 _FADES = "state-only-fades"
 
@@ -106,6 +113,13 @@ TOLERANCES = (
         Tolerance(rtol=1e-2, atol=4e-3, nmse=5e-5),
         _CHUNKED,
         source="sglang/triton-chunked",
+    ),
+    Override(
+        "new_state",
+        Tolerance(rtol=1e-2, atol=3e-2, nmse=5e-5, bias=9e-5),
+        _CHUNKED + _CHUNKED_WITH_A_SIGN,
+        source="sglang/triton-chunked",
+        case="long-memory",
     ),
     Override(
         "new_state",
@@ -451,16 +465,17 @@ class KdaTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metamorphi
 # the output is S q. States are [values, keys].
 # stage:decode, model:kimi-linear-48b-a3b
 # Tolerances:
-#   output     source                      rtol    atol    NMSE   reason
-#   output     oracle                      0.004   2e-06   5e-06  (1)
-#   output     sglang/triton-chunked       0.01    0.004   5e-05  (2)
-#   output     sglang                      0.008   5e-05   1e-05  (3)
-#   new_state  oracle of some sizes        1e-06   1e-05   1e-11  (4)
-#   new_state  oracle                      1e-06   1e-05   1e-11  (4)
-#   new_state  sglang in state-only-fades  0.0002  1e-06   1e-08  (5)
-#   new_state  sglang/triton-chunked       0.01    0.03    5e-05  (2)
-#   new_state  sglang of some sizes        1e-05   0.0003  5e-07  (6)
-#   new_state  sglang                      1e-05   0.0003  5e-07  (6)
+#   output     source                                rtol    atol    NMSE   reason
+#   output     oracle                                0.004   2e-06   5e-06  (1)
+#   output     sglang/triton-chunked                 0.01    0.004   5e-05  (2)
+#   output     sglang                                0.008   5e-05   1e-05  (3)
+#   new_state  oracle of some sizes                  1e-06   1e-05   1e-11  (4)
+#   new_state  oracle                                1e-06   1e-05   1e-11  (4)
+#   new_state  sglang in state-only-fades            0.0002  1e-06   1e-08  (5)
+#   new_state  sglang/triton-chunked in long-memory  0.01    0.03    5e-05  (2)
+#   new_state  sglang/triton-chunked                 0.01    0.03    5e-05  (2)
+#   new_state  sglang of some sizes                  1e-05   0.0003  5e-07  (6)
+#   new_state  sglang                                1e-05   0.0003  5e-07  (6)
 def reference_kda_decode():
     import torch
 
