@@ -28,6 +28,8 @@ EXPAND, SHRINK = "lora_expand_r16_n1024", "lora_shrink_r16_k12288"
 SEGMENTS = "segment_gemm_fp16_k16_n4096"
 APPEND = "append_paged_mla_kv_cache_ckv512_kpe64"
 ROUTING = "fused_topk_deepseek_e160_k8_ng1_kg1"
+COMBINE, LOSSES = "moe_combine_ep16_h7168", "linear_cross_entropy_v50257_h1600"
+QUANTISED = "mla_rope_quantize_fp8_gptj_h16_rope64_nope512"
 Run = Callable[..., Any]
 
 
@@ -146,6 +148,29 @@ def defects() -> dict[str, tuple[str, str, Run]]:
             APPEND,
             "long-pages",
             edited(APPEND, "= ckv_cache.shape[1]", "= min(128, ckv_cache.shape[1])"),
+        ),
+        "strangers are the last token": (
+            COMBINE,
+            "strangers",
+            edited(
+                COMBINE,
+                "is_token =",
+                "numbers = numbers.clamp(max=num_places - 1)\n    is_token =",
+            ),
+        ),
+        "-1 is the first token": (
+            LOSSES,
+            "labels-below",
+            edited(LOSSES, "is_ignored = labels < 0", "is_ignored = labels == -100"),
+        ),
+        "scales in bfloat16": (
+            QUANTISED,
+            "scales-of-many-bits",
+            edited(
+                QUANTISED,
+                "(x.float() * scale)",
+                "(x.float() * float(torch.tensor(scale).bfloat16()))",
+            ),
         ),
         "factor in bfloat16": (
             ROUTING,
