@@ -89,7 +89,7 @@ def _sensitivity(one: Round) -> list[float]:
     is for: what kernels round would be refused.
     """
     moved = {
-        n: v.float() * (1.0 + _LAST_BITS * torch.ones_like(v).float().cumsum(-1).cos())
+        n: v.float() * (1.0 + _LAST_BITS * torch.arange(1.0, v.shape[-1] + 1.0).cos())
         if _is_number(v) and v.dim() and v.element_size() > 1
         else v
         for n, v in one.inputs.items()
