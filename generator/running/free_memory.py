@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from generator.running.run_plan import SHARE
 from kernel_judge.definition import WORKLOAD, Case, Definition
 from kernel_judge.inputs.memory import COPIES, PeakBytes, tensor_bytes
 from kernel_judge.obstacle import Kind, Obstacle
@@ -95,7 +96,7 @@ def shortage_after_waiting(
 ) -> Obstacle | None:
     """Return `shortage`, where workers share a GPU after waiting for the others' memory.
 
-    A case that is larger than the GPU does not wait.
+    A case that is larger than what workers' contexts leave of the GPU does not wait.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while (lack := shortage(definition, case, device, peak_bytes)) is not None:
@@ -103,7 +104,7 @@ def shortage_after_waiting(
         if (
             device.type != "cuda"
             or sharing_workers() == 1
-            or needed_bytes(definition, case, peak_bytes) > total
+            or needed_bytes(definition, case, peak_bytes) > SHARE * total
             or time.monotonic() > deadline
         ):
             return lack

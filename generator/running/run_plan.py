@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+SHARE = 0.9
+"""Of a GPU's memory, what cases get; the rest is for contexts, and for low estimates."""
+
 
 @dataclass
 class Plan:

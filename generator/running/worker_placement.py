@@ -26,7 +26,7 @@ import pytest
 from generator.execution.cores import usable_cores
 from generator.execution.gpus import Gpus, bind, visible_gpus
 from generator.running.fork_server import ForkServer
-from generator.running.run_plan import Plan
+from generator.running.run_plan import SHARE, Plan
 from generator.running.sglang_light import FORK_SERVER_VARIABLE
 from generator.running.warming import Compilation, Job, all_cold, cold, usual_jobs
 from kernel_judge.definition import WORKLOAD, Backend, Case
@@ -35,9 +35,6 @@ from kernel_judge.provider import providers
 # what a worker is told by xdist's parent
 _GPU, _PLAN = "reference_gpu", "reference_plan"
 _FORK_SERVER = "reference_sglang_fork_server"
-# of a GPU's free memory; the rest is for contexts, and for cases of which the estimate
-# is too low
-_SHARE = 0.9
 # of a test whose duration nobody has measured yet, in seconds: any test, GiB that its
 # case needs
 _LEAST, _PER_GIB = 0.02, 0.3
@@ -327,7 +324,7 @@ class WorkerPlacement:
         place = self._places.get(node.gateway.id)
         if place is None or not self._gpus[place].free:
             return -1 if place is None else place, math.inf
-        return place, _SHARE * self._gpus[place].free
+        return place, SHARE * self._gpus[place].free
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up how long each test takes."""

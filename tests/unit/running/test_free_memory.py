@@ -170,6 +170,8 @@ def test_what_can_never_fit_does_not_wait(shared, monkeypatch):
     free, slept = shared
     free += [2]
     assert str(shortage_after_waiting(11)) == "needs 11.0 GiB, device has 2.0"
+    # contexts of the workers hold more than what is left beside it
+    assert str(shortage_after_waiting(9.5)) == "needs 9.5 GiB, device has 2.0"
     assert shortage_after_waiting(6, CPU) is not None
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "1")
     assert shortage_after_waiting(6) is not None
