@@ -1,4 +1,4 @@
-"""What authors of kernels get wrong, and what no published case shows, is refused by its case.
+"""Defects that authors of kernels make, and that no published case shows, are refused by a case.
 
 Each reference with the defect passed once; its text with nothing changed passes.
 """

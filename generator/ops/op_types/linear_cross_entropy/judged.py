@@ -1,4 +1,4 @@
-"""What solutions alone are asked: labels below 0 other than PyTorch's, inputs of one call.
+"""Labels below 0 other than PyTorch's, which solutions alone are asked; inputs of one call.
 
 The forward pass computed the log-sum-exp from its inputs: a solution may do so again.
 """
