@@ -348,12 +348,10 @@ class _Asking:
 def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
     """Return the cases of far factors: those that an op's kernels can be asked, else all."""
     judged = optional_op_module(definition.op_type, "judged")
-    asked = getattr(judged, "far_cases", None)
-    return (
-        asked(definition, declared)
-        if asked
-        else [case for case in declared if case.moved]
-    )
+    asked: Callable[..., list[Case]] | None = getattr(judged, "far_cases", None)
+    if asked is not None:
+        return asked(definition, declared)
+    return [case for case in declared if case.moved]
 
 
 def _obstacle(one: Round, device: torch.device) -> str | None:
