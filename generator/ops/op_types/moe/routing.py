@@ -6,7 +6,6 @@ nor ties decide a comparison.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,34 +54,31 @@ def choices(definition: Definition, inputs: Mapping[str, Any]) -> list[Choice]:
     """
     method = routing_of(definition)
     if method == ROUTED:
-        return [
-            {packed >> 16: weight_of(packed) for packed in row}
-            for row in inputs["topk_ids"].tolist()
-        ]
-    logits = inputs["routing_logits"].double()
-    # the interface has a bias, which no router of Llama 4 adds
-    chosen = _best(logits, definition.constants["top_k"])
-    if method == DEEPSEEK:
-        chosen = _deepseek(
-            definition, _sigmoid(logits) + inputs["routing_bias"].double()
-        )
-    best = logits.gather(1, chosen)
-    if method == RENORMALIZE:
-        # relative to the largest, which is the first
-        weights = _shares(torch.exp(best - best[:, :1]))
-    elif method == LLAMA4:
-        weights = _sigmoid(best)
+        chosen, weights = unpack(inputs["topk_ids"])
     else:
-        weights = inputs["routed_scaling_factor"] * _shares(_sigmoid(best))
+        chosen, weights = _routed(definition, inputs, method)
     rows = zip(chosen.tolist(), weights.tolist(), strict=True)
     return [dict(zip(*row, strict=True)) for row in rows]
 
 
-def weight_of(packed: int) -> float:
-    """Return the routing weight of a packed id: the bfloat16 in its low 16 bits."""
-    weight: float
-    (weight,) = struct.unpack("<f", struct.pack("<I", (packed & 0xFFFF) << 16))
-    return weight
+def _routed(
+    definition: Definition, inputs: Mapping[str, Any], method: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the experts that a router chooses by its logits, and their weights."""
+    logits = inputs["routing_logits"].double()
+    if method == DEEPSEEK:
+        scores = _sigmoid(logits) + inputs["routing_bias"].double()
+        chosen = _deepseek(definition, scores)
+    else:
+        # the interface has a bias, which no router of Llama 4 adds
+        chosen = _best(logits, definition.constants["top_k"])
+    best = logits.gather(1, chosen)
+    if method == RENORMALIZE:
+        # relative to the largest, which is the first
+        return chosen, _shares(torch.exp(best - best[:, :1]))
+    if method == LLAMA4:
+        return chosen, _sigmoid(best)
+    return chosen, inputs["routed_scaling_factor"] * _shares(_sigmoid(best))
 
 
 def pack(experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -118,10 +114,10 @@ def _deepseek(definition: Definition, scores: torch.Tensor) -> torch.Tensor:
     constants = definition.constants
     groups = scores.view(len(scores), constants["n_group"], -1)
     strength = groups.sort(dim=2).values[:, :, -2:].sum(dim=2)
-    kept = _best(strength, constants["topk_group"])
+    strongest = _best(strength, constants["topk_group"])
     size = groups.shape[2]
     places = torch.arange(size, device=scores.device)
-    allowed: torch.Tensor = (kept[:, :, None] * size + places).flatten(1)
+    allowed: torch.Tensor = (strongest[:, :, None] * size + places).flatten(1)
     return allowed.gather(1, _best(scores.gather(1, allowed), constants["top_k"]))
 
 
