@@ -63,7 +63,7 @@ REWRITTEN = error("""review-rewritten: Something that the dataset has is replace
     Finds: a workload of the same uuid with other axes""")
 DAMAGED = error("""review-damaged: A recording is not as it was written: every test that
     replays it fails.
-    Fix: Record it anew, or bring it back.
+    Fix: Record it again, or restore the file.
     Finds: a byte of a tensor that differs from what the SHA-256 in the file is of""")
 CLAIM = warning("""review-claim: The change says something that only a run could show.
     Fix: Run the command that is named, or accept it with --trust-evidence.

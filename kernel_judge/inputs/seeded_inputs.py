@@ -21,7 +21,7 @@ import torch
 
 # a core's cache holds a part, torch converts it in one thread, and it is whole blocks
 _PART, _BLOCK = 1 << 15, 8
-# tensors of four times as many elements repeat so many draws; these are primes, so that
+# tensors of more than four periods repeat their first one; periods are primes, so that
 # rows a power of two apart, or a row's own length, have different values
 PERIOD, SHORT_PERIOD = (1 << 24) - 3, (1 << 22) - 3
 

@@ -33,9 +33,11 @@ class KernelJudge(Judge):
         specs, of_op = one.subject.specs, one.subject.op.defined_rows
         rows = None if of_op is None else of_op(one.trial.definition, one.trial.inputs)
         axis = specs[names[0]].leading_axis
-        pairs = super().defined(one, names, actual)
-        if rows is not None:
-            pairs = zip(names, actual, one.expected, strict=True)
+        pairs = (
+            super().defined(one, names, actual)
+            if rows is None
+            else zip(names, actual, one.expected, strict=True)
+        )
         for name, a, e in pairs:
             if name in self.lacks:
                 continue
