@@ -68,13 +68,15 @@ def render_test_file(plan: TestPlan) -> str:
     if not all(text.nestable for text in texts):
         imports.append("from kernel_judge.reference import load_reference")
     reasons: dict[str, int] = {}
+    printed_blocks = blocks(plan, reasons)
     return (
         environment()
         .get_template("test_file.py.jinja")
         .render(
             plan=plan,
-            blocks=blocks(plan, reasons),
+            blocks=printed_blocks,
             reasons=reasons,
+            has_bounds=any("NMSE" in line for b in printed_blocks for line in b.tables),
             interfaces=printed(plan.interfaces),
             shared=_shared(plan),
             support=PACKAGE,

@@ -151,14 +151,32 @@ def _cells(bound: ToleranceRow, reasons: dict[str, int]) -> tuple[str, ...]:
         reason = _numbered(reason, reasons)
     if tolerance == EXACT:
         return bound.output, source, "exact", "", "", reason
-    if tolerance.hit_ratio < 1.0:
-        reason = f"{reason} {tolerance.hit_ratio:.4g} of elements".lstrip()
+    beside = _beside(bound)
+    if beside:
+        reason = f"{reason} {_numbered(beside, reasons)}".lstrip()
     nmse = "" if tolerance.nmse is None else f"{tolerance.nmse:.3g}"
     atol = f"{tolerance.atol:.3g}{'*' * bound.grows}"
     if tolerance.of_row:
         atol += f" + {tolerance.of_row:.2g}·row's RMS"
     numbers = f"{tolerance.rtol:.3g}", atol, nmse
     return bound.output, source, *numbers, reason
+
+
+def _beside(bound: ToleranceRow) -> str:
+    """Return what a tolerance bounds that has no column, in words."""
+    tolerance, parts = bound.tolerance, []
+    if tolerance.hit_ratio < 1.0:
+        parts.append(
+            f"{tolerance.hit_ratio:.4g} of the elements are within atol and rtol"
+        )
+    if tolerance.cosine is not None:
+        parts.append(f"the cosine is {tolerance.cosine:.4g} or more")
+    if tolerance.norm_ratio is not None:
+        low, high = tolerance.norm_ratio
+        parts.append(f"the norm is {low:.4g} to {high:.4g} times the expected one")
+    if tolerance.bias is not None and bound.reason != _DEFAULT:
+        parts.append(f"a factor or an offset of {tolerance.bias:.2g} is allowed")
+    return ", ".join(parts)
 
 
 def _numbered(reason: str, reasons: dict[str, int]) -> str:

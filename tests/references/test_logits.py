@@ -9,8 +9,12 @@ Each class tests one definition: what its `run()` returns for the inputs of each
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances stand at each reference; the dtype's default is that of
-kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+A recorded output has the tolerance of its kernel.
+
+Begin at `# ---- the tests`: there stands each reference, with its tolerances above it and
+the definitions that have it below. Before that stand the op (cases, inputs, oracle, how
+kernels are called) and the interfaces. docs/tests.md of gen-tests lists the tests of a
+class; kernel_judge/comparison/tolerance.py has the default tolerance of each dtype.
 """
 
 from __future__ import annotations
@@ -261,10 +265,14 @@ class LogitsTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference with its tags, then a class for each definition that has it.
-# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
-# share that a row states, and at most NMSE, squared errors as a share of squared values.
-# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
-# the case's values. Reasons in short, derived in full beside each bound:
+# How to read its tolerances:
+# - |actual - expected| <= atol + rtol * |expected| for each element, and the squared errors
+#   are at most NMSE of the squared expected values. An atol* grows with the case's values.
+# - The first row counts that fits the output, the source (the oracle, or a kernel as
+#   provider/backend) and, after `in`, the case. Some definitions do not call all kernels.
+# - Errors of one sign, a factor or an offset, are bounded beside that: "Errors with a sign"
+#   in docs/evaluate.md of gen-tests.
+# Reasons in short; `TOLERANCES`, or the module of bounds named above, derives them in full:
 # (1) one float32 operation, or four of penalties.
 # (2) a logit less the largest, and the log-sum-exp less that.
 # (3) no two logits of a row are equal.

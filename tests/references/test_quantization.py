@@ -9,8 +9,12 @@ Each class tests one definition: what its `run()` returns for the inputs of each
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances stand at each reference; the dtype's default is that of
-kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+A recorded output has the tolerance of its kernel.
+
+Begin at `# ---- the tests`: there stands each reference, with its tolerances above it and
+the definitions that have it below. Before that stand the op (cases, inputs, oracle, how
+kernels are called) and the interfaces. docs/tests.md of gen-tests lists the tests of a
+class; kernel_judge/comparison/tolerance.py has the default tolerance of each dtype.
 """
 
 from __future__ import annotations
@@ -386,16 +390,23 @@ class QuantizationTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference with its tags, then a class for each definition that has it.
-# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
-# share that a row states, and at most NMSE, squared errors as a share of squared values.
-# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
-# the case's values. Reasons in short, derived in full beside each bound:
+# How to read its tolerances:
+# - |actual - expected| <= atol + rtol * |expected| for each element, and the squared errors
+#   are at most NMSE of the squared expected values. An atol* grows with the case's values.
+# - The first row counts that fits the output, the source (the oracle, or a kernel as
+#   provider/backend) and, after `in`, the case. Some definitions do not call all kernels.
+# - Errors of one sign, a factor or an offset, are bounded beside that: "Errors with a sign"
+#   in docs/evaluate.md of gen-tests.
+# Reasons in short; `TOLERANCES`, or the module of bounds named above, derives them in full:
 # (1) products of float32, rounded to bfloat16.
 # (2) kernels multiply by an approximate reciprocal of 6 or 448 and of the scale.
-# (3) products and quotients of these few bits are exact in float32 and in float64.
-# (4) the oracle gives the quotient unrounded.
-# (5) kernels multiply by a reciprocal, rounded once more.
-# (6) one division in float32.
+# (3) 0.97 of the elements are within atol and rtol, the cosine is 0.99 or more, the
+# norm is 0.97 to 1.03 times the expected one.
+# (4) products and quotients of these few bits are exact in float32 and in float64.
+# (5) 0.97 of the elements are within atol and rtol.
+# (6) the oracle gives the quotient unrounded.
+# (7) kernels multiply by a reciprocal, rounded once more.
+# (8) one division in float32.
 
 
 # Values of mxfp4: the e2m1 code, the first of two in the lower half of a byte, times
@@ -442,10 +453,10 @@ class TestMxfp4DequantizeK2880(QuantizationTests):
 # fi_api:flashinfer.quantization.mxfp4_quantize
 # Tolerances:
 #   output     source                     rtol   atol  NMSE  reason
-#   quantized  flashinfer, sglang/triton  0      0           (2) 0.97 of elements
-#   quantized  oracle, sglang             exact              (3)
-#   scales     flashinfer, sglang/triton  0      0           (2) 0.97 of elements
-#   scales     oracle, sglang             exact              (3)
+#   quantized  flashinfer, sglang/triton  0      0           (2) (3)
+#   quantized  oracle, sglang             exact              (4)
+#   scales     flashinfer, sglang/triton  0      0           (2) (5)
+#   scales     oracle, sglang             exact              (4)
 def reference_mxfp4_quantize():
     import torch
 
@@ -642,9 +653,9 @@ class TestNvfp4QuantizeK7168(Nvfp4QuantizeBase):
 # quantization:float8_e4m3fn, fi_api:flashinfer.quantization.per_token_group_quant_8bit
 # Tolerances:
 #   output  source                      rtol    atol   NMSE    reason
-#   x_q     oracle                      0.0625  0.001  0.001   (4)
-#   x_q     flashinfer, sglang          0.125   0.002  0.0001  (5)
-#   x_s     oracle, flashinfer, sglang  2e-07   0      1e-13   (6)
+#   x_q     oracle                      0.0625  0.001  0.001   (6)
+#   x_q     flashinfer, sglang          0.125   0.002  0.0001  (7)
+#   x_s     oracle, flashinfer, sglang  2e-07   0      1e-13   (8)
 def reference_per_token_group_quant_fp8():
     import torch
 

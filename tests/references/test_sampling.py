@@ -9,8 +9,12 @@ Each class tests one definition: what its `run()` returns for the inputs of each
 - what these kernels returned when they were recorded, anywhere
 - an independent float64 implementation in PyTorch, `oracle`, anywhere
 - what it returns for related inputs, `relations`, anywhere
-Tolerances stand at each reference; the dtype's default is that of
-kernel_judge/comparison/tolerance.py. A recorded output has the tolerance of its kernel.
+A recorded output has the tolerance of its kernel.
+
+Begin at `# ---- the tests`: there stands each reference, with its tolerances above it and
+the definitions that have it below. Before that stand the op (cases, inputs, oracle, how
+kernels are called) and the interfaces. docs/tests.md of gen-tests lists the tests of a
+class; kernel_judge/comparison/tolerance.py has the default tolerance of each dtype.
 """
 
 from __future__ import annotations
@@ -277,10 +281,7 @@ class SamplingTests(
 # fmt: off
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference with its tags, then a class for each definition that has it.
-# Tolerances: |actual - expected| <= atol + rtol * |expected| for every element, or for the
-# share that a row states, and at most NMSE, squared errors as a share of squared values.
-# The first row counts that fits source, backend and, after `in`, case; an atol* grows with
-# the case's values. Reasons in short, derived in full beside each bound:
+# Reasons:
 # (1) Draws are tokens of the exact law, and no chi-squared test, at 1e-6 in all,
 # refuses it (generator.ops.op_types.sampling.distribution).
 
