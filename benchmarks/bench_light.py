@@ -116,7 +116,7 @@ def measured(field: Field, one: Round, secret: int) -> SessionResult:
     for shift in (one.shift, one.shift + 1):
         this = Round(one.subject, one.case, shift, one.device, one.workload)
         draws.append({n: fresh(v, on) for n, v in this.trial.inputs.items()})
-    links = [(process, process.link(calls)) for process in field.processes]
+    links = [(one, one.link(calls, calls.memory)) for one in field.processes]
     try:
         contenders = [
             Contender(name, link, number)

@@ -19,6 +19,7 @@ from generator.dataset.definition import LoadedDefinition
 from generator.dataset.paths import DatasetFile
 from generator.dataset.workload_files import workloads_of
 from generator.evaluation.budget import budget_of
+from generator.evaluation.clock import nursery
 from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.conclusion import concluded, notes_on, where
 from generator.evaluation.conditions.ask import ask, required
@@ -78,6 +79,8 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
     if task["gpus"]:
         bind_to_a_free_gpu((*task["gpus"],))
+    if task["device"] == "cuda" and (task["timing"] or not task["is_last"]):
+        nursery.prepare()
     # the processes that judge beside this one share the cores
     torch.set_num_threads(max(usable_cores() * task["lanes"] // task["sharing"], 1))
     allowed = Allowed(task["timeout"])
@@ -303,10 +306,8 @@ class _Bench:
                     answers[name] = ask(asking, name)
         finally:
             asking.session.close()
-        how_built = {
-            **solution.how(),
-            "arguments": solution.arguments(asked.subject.interface),
-        }
+        arguments = solution.arguments(asked.subject.interface)
+        how_built = {**solution.how(), "arguments": arguments}
         for tool in task["sanitizers"]:
             self._alive()
             watches = confined(_hidden(self._root), task["device"])

@@ -97,7 +97,11 @@ class Field:
                         other.close()
                     raise
                 continue
-            self.processes.append(one)
+            if one.names or number == 0:
+                self.processes.append(one)
+            else:
+                # of other kernels than this definition's
+                one.close()
 
     def close(self) -> None:
         """End all processes."""

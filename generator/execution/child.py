@@ -160,6 +160,12 @@ class Child:
         return self._status is not None
 
 
+def may_fork() -> None:
+    """Let what this process forks without a Child go on: it runs no stranger's code."""
+    global _forking
+    _forking = True
+
+
 def _end_unless_expected() -> None:
     if not _forking:
         os._exit(0)

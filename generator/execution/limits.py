@@ -46,6 +46,15 @@ def end_orphans(spared: Collection[int]) -> None:
                 os.waitpid(pid, 0)
 
 
+def lives(pid: int) -> bool:
+    """Return whether a process is there, and no zombie that nobody has waited for."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
 def hide_memory(*, hidden: bool = True) -> None:
     """Keep others of the same user from this process's memory and open files.
 

@@ -13,6 +13,7 @@ from generator.evaluation.clock.shared_memory import SharedMemory
 from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
 from generator.evaluation.session import Session
 from generator.evaluation.verdict import Refused
+from generator.execution.limits import lives
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Links:
             Page(page),
             keeper.go,
             keeper.stop,
-            lambda: _lives(session.pid),
+            lambda: lives(session.pid),
             session.call_seconds,
             arena,
             memory,
@@ -70,12 +71,3 @@ class Links:
         """End all links."""
         while self._ends:
             self._ends.pop()()
-
-
-def _lives(pid: int) -> bool:
-    """Return whether a process is there, and no zombie that nobody has waited for."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False

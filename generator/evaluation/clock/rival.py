@@ -31,9 +31,8 @@ from kernel_judge.providers import backend_obstacle
 Call = Callable[..., Any]
 
 
-def main() -> None:
-    """Serve the judge until it closes the channel, also by its own end."""
-    channel = socket.socket(fileno=int(sys.argv[1]))
+def serve(channel: socket.socket) -> None:
+    """Serve the judge until it closes the channel, also by its own end; then end."""
     try:
         _serve(channel)
     except (EOFError, OSError):
@@ -141,4 +140,4 @@ class _Plans:
 
 
 if __name__ == "__main__":
-    main()
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import generator
 from generator.dataset.paths import DatasetFile
 from generator.evaluation.arena import Layout
+from generator.evaluation.clock import nursery
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.shared_memory import SharedMemory, create
 from generator.evaluation.clock.timed_calls import CalleeLink, TimedCalls
 from generator.evaluation.frames import Garbled, receive, send
-from generator.execution.processes import safe_environment, start_python
+from generator.execution.limits import lives
 
 _START_SECONDS, _END_SECONDS = 300.0, 5.0
 # a first call may compile
@@ -47,17 +46,8 @@ class Rivals:
     ) -> None:
         self._device = device
         self._channel, there = socket.socketpair()
-        command = ["-m", __package__ + ".rival", str(there.fileno())]
-        above = str(Path(generator.__file__).resolve().parents[1])
         with there:
-            self._process = start_python(
-                command,
-                environment=safe_environment(paths=[above]),
-                pass_fds=[there.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            self._process = nursery.begin(there)
         self._arena: SharedMemory | None = None
         self._arena_bytes = 0
         asked = {
@@ -101,7 +91,7 @@ class Rivals:
         send(self._channel, frame, files)
         link = CalleeLink(
             Page(page),
-            is_there=lambda: self._process.poll() is None,
+            is_there=lambda: lives(self._process.pid),
             seconds=_CALL_SECONDS,
             arena=self._arena,
             memory=memory,
@@ -119,8 +109,7 @@ class Rivals:
     def close(self) -> None:
         """End the process."""
         self._channel.close()
-        self._process.kill()
-        self._process.wait()
+        self._process.close()
         if self._arena is not None:
             self._arena.close()
 
