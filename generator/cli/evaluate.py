@@ -99,6 +99,13 @@ def evaluate(
         "reference's and production kernels'."
     ),
     timing: bool = options.flag("On CUDA: measure the workloads of what passed."),
+    starts: int = options.value(
+        "With --timing: measure in N starts of all processes, whose error is smaller. "
+        "Another start takes 5 to 15 s.",
+        click.IntRange(1, 64),
+        metavar="N",
+        default=1,
+    ),
     timeout: float = options.value(
         "For one call.",
         click.FloatRange(0.1, 3600.0),
@@ -147,6 +154,8 @@ def evaluate(
         raise click.UsageError("Name solutions, or choose them by options: not both.")
     if timing and device != "cuda":
         raise click.UsageError("--timing goes with --device cuda.")
+    if starts > 1 and not timing:
+        raise click.UsageError("--starts goes with --timing.")
     if secret and keep_failures:
         raise click.UsageError("--keep-failures shows what --secret hides: not both.")
     if keep_failures and executor == "ray":
@@ -185,7 +194,7 @@ def evaluate(
     asks = replace(asks, case=case, keep_failures=folder)
     asks = replace(asks, conditions=under, required=must, soak=soak)
     tools = chosen_names("--sanitize", sanitize, SANITIZERS)
-    asks = replace(asks, sanitizers=tools, memory=memory)
+    asks = replace(asks, sanitizers=tools, memory=memory, starts=starts)
     asks = replace(asks, memory_bytes=memory_limit and memory_limit << 20)
     if output is not None:
         check_writable(output)

@@ -17,6 +17,7 @@ from generator.execution.outcome import DONE, RAISED, Folder, Outcome, Task
 from generator.problems import Failure
 from generator.problems.messages import quote
 
+MOST_STARTS = 64
 _WORK = "generator.evaluation.task:evaluate"
 # solutions of a task: they share a worker that has imported torch, inputs and answers
 _MOST = 64
@@ -37,7 +38,8 @@ class EvaluationRequest:
     first wrong answer. `conditions` are asked of what passed, those of `required` must
     hold; `soak` is how long, in seconds, one lasts. `sanitizers` are the tools of
     compute-sanitizer that run what passed once more. With `memory` it is measured what
-    a call takes. `memory_bytes` is what a solution may have.
+    a call takes. `memory_bytes` is what a solution may have. What is timed is timed in as
+    many `starts`, each with new processes.
     """
 
     device: str = "cpu"
@@ -59,6 +61,7 @@ class EvaluationRequest:
     sanitizers: Sequence[str] = ()
     memory: bool = False
     memory_bytes: int | None = None
+    starts: int = 1
 
     def __post_init__(self) -> None:
         """Refuse words that nothing is known by. Raises Failure."""
@@ -71,6 +74,12 @@ class EvaluationRequest:
         ):
             for word in (str(word) for word in words if word not in known):
                 raise Failure(f"{what}: {quote(word)} is none of {', '.join(known)}.")
+        if type(self.starts) is not int or not 1 <= self.starts <= MOST_STARTS:
+            raise Failure(
+                f"starts: {quote(str(self.starts))} is not 1 to {MOST_STARTS}."
+            )
+        if self.starts > 1 and not self.timing:
+            raise Failure("starts: they are for timing.")
 
 
 def evaluate(
@@ -168,6 +177,7 @@ def _arguments(
         "memory": asks.memory,
         "memory_bytes": asks.memory_bytes,
         "timing": asks.timing,
+        "starts": asks.starts,
         "timeout": asks.timeout,
         "gpus": list(asks.gpus),
         "secret": secret,

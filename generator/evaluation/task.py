@@ -20,7 +20,6 @@ from generator.dataset.paths import DatasetFile
 from generator.dataset.workload_files import workloads_of
 from generator.evaluation.budget import budget_of
 from generator.evaluation.clock import nursery
-from generator.evaluation.clock.rivals import NoRival
 from generator.evaluation.conclusion import concluded, notes_on, where
 from generator.evaluation.conditions.ask import ask, required
 from generator.evaluation.conditions.asking import Asking
@@ -40,7 +39,8 @@ from generator.evaluation.session import Allowed, Session
 from generator.evaluation.sharing import bind_to_a_free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.solution_tolerance import REFERENCE
-from generator.evaluation.timing import Field, layouts_of, second_draws, timed
+from generator.evaluation.starts import Starts
+from generator.evaluation.timing import Field, layouts_of, second_draws
 from generator.evaluation.verdict import (
     INVALID,
     JUDGE_ERROR,
@@ -183,7 +183,6 @@ class _Bench:
             self._confined.close()
             self._reference.close()
             self.close()
-            self._field = None
         finally:
             self._is_alone = usually
         seconds.lap("end")
@@ -264,8 +263,10 @@ class _Bench:
                 seconds.lap("build")
             except Refused as refused:
                 return [CaseVerdict("build", refused.verdict, refused.reason)]
-            with closing(session):
-                session.allow(task["budget"] or budget_of(self._allowed, asked))
+            with ExitStack() as opened:
+                opened.enter_context(closing(session))
+                budget = task["budget"] or budget_of(self._allowed, asked)
+                session.allow(budget)
                 with self._uses():
                     failures = self._failures(solution)
                     by = (session, asked, self._device, passes, secret, failures)
@@ -273,11 +274,19 @@ class _Bench:
                     cases = judge.judge()
                     seconds.lap("judging")
                     if cases and task["timing"] and worst(cases).verdict == PASSED:
-                        rivals = self._rivals(asked)
+                        rivals = self._field
+                        assert rivals is not None
+                        rivals.begin(layouts_of(asked))
                         seconds.lap("rivals")
-                        how = (session, asked, cases, others, passes, secret, rivals)
-                        cases = timed(*how, notes)
-                        seconds.lap("timing")
+                        again = partial(self._opened, solution, asked)
+                        by_whom = (session, again, budget, self._begun, seed)
+                        starts = Starts(task["starts"], *by_whom)
+                        opened.callback(lambda: starts.session.close())
+                        how = (asked, cases, others, passes, secret, rivals, notes)
+                        cases = starts.timed(*how, seconds)
+                        session = starts.session
+                        if task["starts"] > 1:
+                            self.close()
                 if task["memory"] and cases and worst(cases).verdict == PASSED:
                     cases += self._measured(solution, asked, seed(), memory)
                 asks = task["conditions"] or task["sanitizers"]
@@ -360,19 +369,11 @@ class _Bench:
         about = (self._root, self._file, self._task["device"])
         return Field(*about, self._reference if self._task["runs_references"] else None)
 
-    def _rivals(self, asked: EvaluationRounds) -> Field:
-        assert self._field is not None
-        if not self._field.processes:
-            try:
-                self._field.begin(layouts_of(asked))
-            except NoRival as error:
-                raise CannotRun(f"no clock: {error}") from error
-        return self._field
-
     def close(self) -> None:
         """End the processes of rivals."""
         if self._field is not None:
             self._field.close()
+        self._field = None
 
     def _failures(self, solution: Solution) -> Failures | None:
         """Return what keeps the refused cases of a solution, where that was asked."""

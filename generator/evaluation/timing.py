@@ -43,6 +43,7 @@ from generator.evaluation.verdict import (
     CaseVerdict,
     Refused,
 )
+from generator.execution.outcome import CannotRun
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.inputs.lazy_weights import fresh
 from kernel_judge.inputs.memory import tensor_bytes
@@ -81,21 +82,23 @@ class Field:
         measured_peak(device)
 
     def begin(self, asked: Sequence[Layout]) -> None:
-        """Wait until all processes are there, for calls of these layouts.
+        """Wait until all processes are there, for calls of these layouts, unless they are.
 
-        Raises NoRival without the trusted one.
+        Raises CannotRun without the trusted one.
         """
+        if self.processes:
+            return
         self.room = arena_bytes(asked)
         starting, self._starting = self._starting, []
         for number, one in enumerate(starting):
             try:
                 one.begin(self.room)
-            except NoRival:
+            except NoRival as error:
                 one.close()
                 if number == 0:
                     for other in starting[1:]:
                         other.close()
-                    raise
+                    raise CannotRun(f"no clock: {error}") from error
                 continue
             if one.names or number == 0:
                 self.processes.append(one)
@@ -173,11 +176,14 @@ def timed(
     secret: int,
     rivals: Field,
     notes: list[str],
+    *,
+    is_last: bool = True,
 ) -> list[CaseVerdict]:
     """Return the verdicts with times of all workloads, or of all cases without any.
 
-    `others` are the `second_draws`. What timed calls wrote is judged again; a wrong one
-    replaces the case's verdict. Why a case has no times is added to `notes`.
+    `others` are the `second_draws`, released unless another start is to come. What timed
+    calls wrote is judged again; a wrong one replaces the case's verdict. Why a case has no
+    times is added to `notes`.
     """
     if asked.subject.op.only_moves:
         # while the judge holds the GPU, and while contexts change
@@ -204,8 +210,9 @@ def timed(
                 if refused.verdict != INCORRECT_NUMERICAL:
                     return times
             finally:
-                one.release()
-                others[case.case].release()
+                if is_last:
+                    one.release()
+                    others[case.case].release()
     finally:
         table.close()
     return times
@@ -263,7 +270,7 @@ class _Table:
                 restated = replace(one, values=_on(at, call.inputs))
                 outputs = [_moved(v, at) for v in (*call.outputs, *call.filled)]
                 self._judge.compared(name, restated, tuple(outputs))
-        fractions = _fractions(one, result.timing["latency_ms"], device)
+        fractions = fractions_of(one, result.timing["latency_ms"], device)
         return {**result.timing, **fractions, "seconds_of": seconds.as_dict()}
 
     def _measure(
@@ -319,7 +326,7 @@ class _Table:
         return self._arenas[of]
 
 
-def _fractions(one: Round, latency: float, device: str) -> dict[str, Any]:
+def fractions_of(one: Round, latency: float, device: str) -> dict[str, Any]:
     """Return the bounds by the datasheet's and the measured peaks, and the shares of them.
 
     Raises Refused where the time is impossible by the datasheet's.

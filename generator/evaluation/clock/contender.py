@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from generator.evaluation.clock.offsets import error_of_one, error_of_one_ratio
 from generator.evaluation.clock.sampling import (
     LEAST,
+    error_of_middle,
     error_of_ratio,
     is_settled,
     middle,
@@ -166,6 +168,7 @@ def timing_of(
     resolution, latency = zero.resolution(solution.waits), zero.latency(solution)
     timing: dict[str, Any] = {
         "latency_ms": latency,
+        "error_ms": error_of_one(error_of_middle(figures)),
         "spread_ms": spread(figures),
         "iterations": len(figures),
         "settled": is_settled(figures),
@@ -181,6 +184,7 @@ def timing_of(
         if rival.name == REFERENCE and rival.raw:
             timing["reference_latency_ms"] = zero.latency(rival)
             timing["speedup_factor"] = zero.latency(rival) / latency
+            timing["speedup_error"] = _error_of_speedup(rival, solution, zero)
     kernel = fastest(rivals, zero)
     if kernel is not None:
         other = zero.latency(kernel)
@@ -189,8 +193,16 @@ def timing_of(
         timing["production_spread_ms"] = spread(zero.figures(kernel))
         timing["production_settled"] = is_settled(zero.figures(kernel))
         timing["speedup_over_production"] = other / latency
+        error = _error_of_speedup(kernel, solution, zero)
+        timing["speedup_over_production_error"] = error
         if kernel.plans:
             plan = statistics.median(kernel.plans)
             timing["production_plan_ms"] = plan
             timing["production_run_ms"] = max(other - plan, resolution)
     return timing
+
+
+def _error_of_speedup(other: Contender, one: Contender, zero: EmptyCalls) -> float:
+    """Return half of the 95 % interval of the ratio of two latencies of one start."""
+    times = [(zero.latency(c), error_of_middle(zero.figures(c))) for c in (other, one)]
+    return error_of_one_ratio(*times)

@@ -41,16 +41,22 @@ def error_of_ratio(*samples: Sequence[float]) -> float:
     """
     share = 0.0
     for figures in samples:
-        if len(figures) < LEAST:
-            return math.inf
-        moved, left = _moved(figures)
-        value = math.fsum(moved) / len(moved)
+        value = middle(figures) if len(figures) >= LEAST else 0.0
         if value <= 0.0:
             return math.inf
-        # Huber's: the deviation of what was moved, over the part that was left
-        off = math.sqrt(math.fsum((f - value) ** 2 for f in moved) / len(moved))
-        share = math.hypot(share, off * math.sqrt(len(moved)) / left / value)
+        share = math.hypot(share, error_of_middle(figures) / value)
     return share
+
+
+def error_of_middle(figures: Sequence[float]) -> float:
+    """Return the standard error of a middle; infinite of a single figure."""
+    if len(figures) < 2:
+        return math.inf
+    moved, left = _moved(figures)
+    value = math.fsum(moved) / len(moved)
+    # Huber's: the deviation of what was moved, over the part that was left
+    off = math.sqrt(math.fsum((f - value) ** 2 for f in moved) / len(moved))
+    return off * math.sqrt(len(moved)) / left
 
 
 def _moved(figures: Sequence[float]) -> tuple[list[float], int]:
