@@ -72,7 +72,7 @@ class Starts:
         without times in one start has none: else a solution would choose which of its
         starts count. What is refused in one start is refused.
         """
-        found: dict[str, list[CaseVerdict]] = {case.case: [] for case in cases}
+        of_cases: dict[str, list[CaseVerdict]] = {case.case: [] for case in cases}
         left, field = list(cases), rivals
         try:
             for number in range(self._count):
@@ -84,17 +84,17 @@ class Starts:
                         one = CaseVerdict("build", refused.verdict, refused.reason)
                         return [self._of_start(number, one)]
                     secret = self._secrets()
-                said: list[str] = []
+                reasons: list[str] = []
                 about = (self.session, asked, left, others, passes_outputs, secret)
                 is_last = number + 1 == self._count
-                times = timed(*about, field, said, is_last=is_last)
+                times = timed(*about, field, reasons, is_last=is_last)
                 seconds.lap("timing")
-                notes += [self._where(number) + note for note in said]
+                notes += [self._where(number) + note for note in reasons]
                 if worst(times).verdict != PASSED:
                     wrong = {t.case: self._of_start(number, t) for t in times}
                     return [wrong.get(case.case, case) for case in cases]
                 for one in times:
-                    found[one.case].append(one)
+                    of_cases[one.case].append(one)
                 left = [one for one in times if one.timing is not None]
                 if not left:
                     break
@@ -104,7 +104,7 @@ class Starts:
             if field is not rivals:
                 field.close()
         device = rivals.device
-        return [self._together(asked, c, found[c.case], device) for c in cases]
+        return [self._together(asked, c, of_cases[c.case], device) for c in cases]
 
     def _restarted(
         self, number: int, asked: EvaluationRounds, seconds: SecondsOf

@@ -23,7 +23,7 @@ _COUNTS_AS = 4
 """As many further starts the known deviations count: those five groups differ from each
 other as samples of eight do whose own deviation is known that well."""
 _NORMAL = 1.959964
-_NEAR_MS, _NEAR_SHARE = 1e-3, 0.02
+_NEAR_MS, _NEAR_SHARE, _FAR = 1.5e-3, 0.02, 2.0
 APART = math.sqrt(2.0)
 """By which errors of equal works differ more than one."""
 _RESOLVED = 5.0
@@ -171,7 +171,7 @@ def _ratio(
 
 
 def _middle(times: Sequence[float]) -> tuple[float, int]:
-    """Return the mean of times, each moved near their median, and how many were moved.
+    """Return the mean of times, each moved near their median, and how many are far from it.
 
     So what is fast in less than half of the starts gains a fraction of the width alone;
     errors are of the times as they are.
@@ -179,7 +179,7 @@ def _middle(times: Sequence[float]) -> tuple[float, int]:
     median = statistics.median(times)
     near = max(_NEAR_MS, _NEAR_SHARE * median)
     moved = [min(max(one, median - near), median + near) for one in times]
-    outliers = sum(abs(one - median) > near for one in times)
+    outliers = sum(abs(one - median) > _FAR * near for one in times)
     return statistics.fmean(moved), outliers
 
 
@@ -204,19 +204,19 @@ def _of_rivals(timing: Mapping[str, Any]) -> list[str]:
 
 def _telemetry(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what NVML said in all starts."""
-    said = [t for t in timings if "clocks_mhz" in t]
-    if not said:
+    watched = [t for t in timings if "clocks_mhz" in t]
+    if not watched:
         return {}
-    clocks = [t["clocks_mhz"] for t in said]
-    reasons = {one for t in said for one in t["throttle_reasons"]}
+    clocks = [t["clocks_mhz"] for t in watched]
+    reasons = {one for t in watched for one in t["throttle_reasons"]}
     return {
         "clocks_mhz": {
             "sm": sorted(c["sm"] for c in clocks)[len(clocks) // 2],
             "sm_least": min(c["sm_least"] for c in clocks),
             "memory": sorted(c["memory"] for c in clocks)[len(clocks) // 2],
         },
-        "power_watts": max(t["power_watts"] for t in said),
-        "throttled": sum(t["throttled"] for t in said),
+        "power_watts": max(t["power_watts"] for t in watched),
+        "throttled": sum(t["throttled"] for t in watched),
         "throttle_reasons": sorted(reasons),
     }
 
