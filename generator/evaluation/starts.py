@@ -74,6 +74,8 @@ class Starts:
         """
         of_cases: dict[str, list[CaseVerdict]] = {case.case: [] for case in cases}
         left, field = list(cases), rivals
+        rivals.begin(layouts_of(asked))
+        seconds.lap("rivals")
         try:
             for number in range(self._count):
                 if number:

@@ -40,7 +40,7 @@ from generator.evaluation.sharing import bind_to_a_free_gpu, using
 from generator.evaluation.solution import Solution
 from generator.evaluation.solution_tolerance import REFERENCE
 from generator.evaluation.starts import Starts
-from generator.evaluation.timing import Field, layouts_of, second_draws
+from generator.evaluation.timing import Field, second_draws
 from generator.evaluation.verdict import (
     INVALID,
     JUDGE_ERROR,
@@ -276,8 +276,6 @@ class _Bench:
                     if cases and task["timing"] and worst(cases).verdict == PASSED:
                         rivals = self._field
                         assert rivals is not None
-                        rivals.begin(layouts_of(asked))
-                        seconds.lap("rivals")
                         again = partial(self._opened, solution, asked)
                         by_whom = (session, again, budget, self._begun, seed)
                         starts = Starts(task["starts"], *by_whom)
