@@ -124,9 +124,9 @@ def test_reference_is_called_on_memory_that_no_solution_has(
 ) -> None:
     usual, is_left = TimedCalls.call, []
 
-    def call(self: TimedCalls, link: CalleeLink, which: int, seed: int) -> CallTimes:
+    def call(self: TimedCalls, link: CalleeLink, *how: Any) -> CallTimes:
         before = self.memory.bytes.clone()
-        times = usual(self, link, which, seed)
+        times = usual(self, link, *how)
         if link.memory is not self.memory:
             is_left.append(torch.equal(self.memory.bytes, before))
         return times

@@ -17,15 +17,15 @@ from generator.evaluation.clock.sampling import (
     spread,
 )
 from generator.evaluation.clock.session_result import Untimed
-from generator.evaluation.clock.timed_calls import CalleeLink
+from generator.evaluation.clock.timed_calls import HOLD_MS, CalleeLink
 from generator.evaluation.verdict import REWARD_HACK, Refused
 
 REFERENCE = "reference"
 _RESOLVED = 5.0
 # what equal work differs by on a GPU
 _LEAST_MS = 2e-3
-# standard errors by which two times differ for sure
-_APART = 5.0
+# standard errors by which two times differ for sure, and a ratio that needs no error
+_APART, _FAR = 5.0, 2.0
 # calls that are long: in a row, and as a share
 _LONG, _MOST_LONG = 3, 0.3
 _MOST_VOID = 0.3
@@ -35,12 +35,16 @@ _EARLY_MS = 0.03
 
 @dataclass
 class Contender:
-    """One who is timed: its link, which function, and its figures."""
+    """One who is timed: its link, which function, and its figures.
+
+    The device is held for `hold` milliseconds, in which it launches its work.
+    """
 
     name: str
     link: CalleeLink
     which: int
     waits: bool = True
+    hold: float = HOLD_MS
     raw: list[tuple[bool, float]] = field(default_factory=list)
     host: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)
@@ -144,7 +148,8 @@ def may_be_faster(one: Contender, other: Contender, zero: EmptyCalls) -> bool:
     It is so until their times lie some standard errors apart.
     """
     error = error_of_ratio(zero.figures(one), zero.figures(other))
-    return zero.latency(one) <= zero.latency(other) * (1.0 + _APART * error)
+    most = min(1.0 + _APART * error, _FAR)
+    return zero.latency(one) <= zero.latency(other) * most
 
 
 def resolved(contender: Contender, zero: EmptyCalls) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,9 +48,16 @@ def distance(one: Any, other: Any) -> float:
         return 0.0
     if not one.is_floating_point() or one.dtype.itemsize == 1 or one.numel() == 0:
         return float((one.view(torch.uint8) != other.view(torch.uint8)).float().mean())
+    # two norms and one wait for the device; of what is not finite below
+    wide = torch.promote_types(one.dtype, torch.float32)
+    norms = [torch.linalg.vector_norm(v, dtype=wide) for v in (one - other, other)]
+    off, size = torch.stack(norms).tolist()
+    if math.isfinite(off) and math.isfinite(size):
+        share = off / max(size, 1e-15)
+        return float(share * share)
     a, b = one.float(), other.float()
     finite = torch.isfinite(a) & torch.isfinite(b)
-    off = torch.where(finite, a - b, 0.0).square().sum()
-    size = torch.where(finite, b, 0.0).square().sum() + 1e-30
-    share = (torch.isfinite(a) != torch.isfinite(b)).float().mean()
-    return float(off / size + share)
+    among = torch.where(finite, a - b, 0.0).square().sum()
+    of = torch.where(finite, b, 0.0).square().sum() + 1e-30
+    differ = (torch.isfinite(a) != torch.isfinite(b)).float().mean()
+    return float(among / of + differ)

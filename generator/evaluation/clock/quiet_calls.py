@@ -32,11 +32,8 @@ class QuietCalls:
 
     def add(self, timed: CallTimes) -> None:
         """Keep the times of a call with nothing but a tiny kernel."""
-        self._usual.append(_before_the_clock(timed))
-
-    def forget(self) -> None:
-        """Forget them: the device is held for another time."""
-        self._usual.clear()
+        took = zip(_before_the_clock(timed), _asked(timed), strict=True)
+        self._usual.append(tuple(ms / asked for ms, asked in took))
 
     def is_busy(self, timed: CallTimes) -> bool:
         """Return whether others used the device before the values were there.
@@ -44,7 +41,9 @@ class QuietCalls:
         They had nothing to work on: it is work of before, which delays whom it does not
         concern.
         """
-        usual = map(statistics.median, zip(*self._usual[-_RECENT:], strict=True))
+        shares = map(statistics.median, zip(*self._usual[-_RECENT:], strict=True))
+        # its clocks say how long a card takes for the cycles of a hold
+        usual = [s * a for s, a in zip(shares, _asked(timed), strict=True)]
         took = zip(_LIMITS_MS.items(), _before_the_clock(timed), usual, strict=True)
         longer = [
             name
@@ -61,3 +60,8 @@ class QuietCalls:
 
 def _before_the_clock(timed: CallTimes) -> tuple[float, ...]:
     return timed.delayed, timed.held, timed.turning, timed.writing
+
+
+def _asked(timed: CallTimes) -> tuple[float, ...]:
+    """Return what each of these times grows with: the hold with what was asked."""
+    return 1.0, timed.asked, 1.0, 1.0

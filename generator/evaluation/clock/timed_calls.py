@@ -3,8 +3,8 @@
 On a GPU contexts of different processes take turns: while one has work, no kernel of
 another runs (time slices of about 2 ms apart). That is the clock's foundation:
 
-1. The judge's kernels hold the device for 0.4 ms, or as long as launches take, up to
-   1.5 ms. Meanwhile the call is revealed, and the callee launches all that it wants.
+1. The judge's kernels hold the device for 0.4 ms, or as long as the callee's launches
+   take, up to 1.5 ms. Meanwhile the call is revealed, and the callee launches all that it wants.
    Nothing of it runs, and there is nothing to compute: what the last call left was written
    over before this callee went on, and nobody had the values of this call before.
 2. The last of these kernels write the values and evict them from the L2. Then the clock
@@ -45,7 +45,7 @@ _cuda: Any = torch.cuda
 _PATTERN = 0xA5
 # in which launches go ahead; with the writing behind it, it ends before a time slice of
 # 2.4 ms does: after that the callee's work would run on some of the values
-_HOLD_MS, _LONGEST_HOLD_MS, _OWN_SLICE_MS = 0.35, 1.5, 2.2
+HOLD_MS, _LONGEST_HOLD_MS, _OWN_SLICE_MS = 0.35, 1.5, 2.2
 _CYCLES_A_MS = 2_000_000
 # the device turns to others when the judge has launched nothing for some microseconds: what
 # is launched earlier runs before the callee's work. A change of context takes 140
@@ -92,7 +92,8 @@ class CallTimes:
         raw: from the moment at which the values were there until the outputs were
             copied, changes of context included.
         host: from the reveal to the answer, as the judge sees both.
-        held: how long the judge held the device; longer where others came between.
+        held: how long the judge held the device before it wrote the values; longer where
+            others came between.
         delayed: how long it took from letting the callee go on until the judge had the
             device. In less than a time slice no kernel of the callee can be there before
             the values and go on behind them.
@@ -105,6 +106,7 @@ class CallTimes:
         after: how long after the clock's start the answer came. Who waits for a kernel can't
             answer before where processes take turns on the device.
         said: JSON of the callee.
+        asked: how long the judge was to hold the device.
     """
 
     raw: float
@@ -116,6 +118,7 @@ class CallTimes:
     behind: float
     after: float
     said: Any = field(repr=False)
+    asked: float = HOLD_MS
 
     @property
     def raised(self) -> bool:
@@ -136,7 +139,7 @@ class TimedCalls:
     def __init__(self, device: str, layout: Layout, filled: Sequence[int] = ()) -> None:
         self.device, self.layout, self.filled = device, layout, tuple(filled)
         self._cuda = device == "cuda"
-        self._hold_ms, self._most_hold_ms = _HOLD_MS, _LONGEST_HOLD_MS
+        self._most_hold_ms = _LONGEST_HOLD_MS
         self.memory = self._called_on = create(device, layout.size)
         self._memories = [self.memory]
         self.staged = torch.full(
@@ -165,7 +168,7 @@ class TimedCalls:
     def _fit_writing(self, writing_ms: float) -> None:
         """Leave as much time for launches as writing the values does. Raises Untimed."""
         left = _OWN_SLICE_MS - writing_ms
-        if left < _HOLD_MS:
+        if left < HOLD_MS:
             self.close()
             size = self.layout.size >> 20
             raise Untimed(
@@ -213,18 +216,16 @@ class TimedCalls:
             if "at" in place:
                 _tensor(self.staged, place).copy_(value)
 
-    def hold_for(self, launches_ms: float) -> bool:
-        """Set how long the device is held, for launches that take that long.
+    def hold_for(self, launches_ms: float) -> float:
+        """Return how long the device is held for launches that take that long.
 
-        At least the usual time, at most what fits into a time slice. Returns whether it changed.
+        At least the usual time, at most what fits into a time slice.
         """
-        before, self._hold_ms = (
-            self._hold_ms,
-            min(max(launches_ms, _HOLD_MS), self._most_hold_ms),
-        )
-        return self._hold_ms != before
+        return min(max(launches_ms, HOLD_MS), self._most_hold_ms)
 
-    def call(self, link: CalleeLink, which: int, seed: int) -> CallTimes:
+    def call(
+        self, link: CalleeLink, which: int, seed: int, hold_ms: float = HOLD_MS
+    ) -> CallTimes:
         """Have a call made on the values that are staged.
 
         `which` is the number of a function, 0 for none, with `callee.WAITS` where the
@@ -247,7 +248,7 @@ class TimedCalls:
             torch.cuda.synchronize()
             reset_persisting_l2()
             self._started.record()
-            _cuda._sleep(round(self._hold_ms * _CYCLES_A_MS))
+            _cuda._sleep(round(hold_ms * _CYCLES_A_MS))
             while not self._started.query():
                 pass
             started = clock()
@@ -281,7 +282,7 @@ class TimedCalls:
             self._copied_out.record()
             torch.cuda.synchronize()
             raw = float(self._written.elapsed_time(self._copied_out))
-            held = float(self._started.elapsed_time(self._written))
+            held = float(self._started.elapsed_time(self._slept))
             writing = float(self._slept.elapsed_time(self._written))
         else:
             raw, held, writing = 1e3 * (clock() - revealed), 0.0, 0.0
@@ -290,7 +291,7 @@ class TimedCalls:
         delayed, turning = 1e3 * (started - begun), 1e3 * (started - asked)
         behind, after = raw - 1e3 * (launched - written), 1e3 * (answered - written)
         parts = held, delayed, turning, writing, behind, after
-        return CallTimes(raw, host, *parts, said)
+        return CallTimes(raw, host, *parts, said, hold_ms)
 
     def outputs(self) -> list[Any]:
         """Return copies of what the last call wrote: None for outputs without a place."""

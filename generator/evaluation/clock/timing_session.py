@@ -55,8 +55,9 @@ _MOST = 400
 _MARGIN = 1.3
 # of a workload whose medians are not settled: then it is said that they are not
 _SECONDS = 1.4
-# of a rival that takes long: nobody waits for more of its figures
-_RIVALS_SECONDS, _RIVALS_LEAST = 0.4, 5
+# of a rival that takes long, and of one that is not among the fastest: nobody waits for more of
+# its figures
+_RIVALS_SECONDS, _FAR_SECONDS, _RIVALS_LEAST = 0.4, 0.1, 5
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # without its two changes of context, 0.28 ms, a call takes a third of an empty one's time, and
@@ -199,9 +200,8 @@ class TimingSession:
         is_solution = contender is self._solution
         begun = time.monotonic()
         try:
-            timed = self._calls.call(
-                contender.link, which, self._seeds.randrange(_SEEDS)
-            )
+            seed = self._seeds.randrange(_SEEDS)
+            timed = self._calls.call(contender.link, which, seed, contender.hold)
         except Silent as silent:
             if is_solution:
                 raise self._gone(silent) from None
@@ -291,19 +291,14 @@ class TimingSession:
             raise Untimed("kernels of two processes run at once here, as under MPS")
 
     def _fit_hold(self) -> None:
-        """Set the hold to the longest launch time of any caller, as the warm-up measured it.
+        """Hold the device for each as long as its launches take, as the warm-up measured it.
 
         A launch that comes later would add the host's delay to the figure.
         """
-        everybody = (self._solution, *self._rivals)
-        launches = [
-            statistics.median(one.host)
-            for one in everybody
-            if one.host and not one.waits
-        ]
-        if self._calls.hold_for(_MARGIN * max(launches, default=0.0)):
-            self._quiet.forget()
-            self._measure_empties()
+        for one in (self._solution, *self._rivals):
+            if one.host and not one.waits:
+                launches = _MARGIN * statistics.median(one.host)
+                one.hold = self._calls.hold_for(launches)
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> CallTimes:
         which = kind | (WAITS if waits else 0)
@@ -370,7 +365,8 @@ class TimingSession:
             r
             for r in self._rivals
             if len(r.raw) < _RIVALS_LEAST
-            or ((len(r.raw) < LEAST or r.name in near) and self._has_time(r))
+            or (len(r.raw) < LEAST and r.spent < _FAR_SECONDS)
+            or (r.name in near and self._has_time(r))
         ]
 
     def _has_time(self, rival: Contender) -> bool:

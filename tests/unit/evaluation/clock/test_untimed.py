@@ -14,7 +14,7 @@ from generator.evaluation.arena import laid_out
 from generator.evaluation.clock.contender import Contender, EmptyCalls, resolved
 from generator.evaluation.clock.quiet_calls import QuietCalls
 from generator.evaluation.clock.session_result import Untimed
-from generator.evaluation.clock.timed_calls import TimedCalls
+from generator.evaluation.clock.timed_calls import CallTimes, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.rounds import rounds_of
 from generator.evaluation.timing import second_draws, timed
@@ -53,45 +53,43 @@ def test_a_rival_without_memory_beside_a_solution_leaves_no_times(
         _check_room(100 << 20, monkeypatch)
 
 
-class _Calls:
-    def __init__(self) -> None:
-        self.device, self.asked = "cuda", 0.0
-
-    def hold_for(self, launches_ms: float) -> bool:
-        self.asked = launches_ms
-        return True
-
-
-def test_device_is_held_until_the_slowest_launches_are_done() -> None:
+def test_device_is_held_until_the_launches_of_each_are_done() -> None:
     session: Any = object.__new__(TimingSession)
-    session._calls = calls = _Calls()
-    session._quiet, measured = QuietCalls(), []
-    session._quiet._usual.append((0.0, 0.4, 0.0, 0.1))
-    session._measure_empties = lambda: measured.append(True)
-    session._solution = Contender("", None, 1, waits=False, host=[0.1, 0.1])  # type: ignore[arg-type]
+    session._calls = TimedCalls("cpu", laid_out({"x": torch.zeros(4)}, {}, {}))
+    quick = Contender("", None, 1, waits=False, host=[0.1, 0.1])  # type: ignore[arg-type]
     late = Contender("reference", None, 1, waits=False, host=[0.6, 0.5, 9.0])  # type: ignore[arg-type]
     # of who waits for the device the host's time is the device's as well
     waiting = Contender("a", None, 1, waits=True, host=[7.0])  # type: ignore[arg-type]
-    session._rivals = [late, waiting]
+    session._solution, session._rivals = quick, [late, waiting]
     session._fit_hold()
-    assert calls.asked == pytest.approx(1.3 * 0.6)
-    # what others' work took was of another hold
-    assert measured
-    assert session._quiet._usual == []
+    assert late.hold == pytest.approx(1.3 * 0.6)
+    assert quick.hold == waiting.hold == 0.35
+    session._calls.close()
 
 
 def test_hold_ends_before_a_time_slice() -> None:
     calls = TimedCalls("cpu", laid_out({"x": torch.zeros(4)}, {}, {}))
-    assert not calls.hold_for(0.1)
-    assert calls.hold_for(0.8)
-    assert not calls.hold_for(0.8)
-    assert calls.hold_for(40.0)
-    assert calls._hold_ms + 0.5 < 2.4
+    assert calls.hold_for(0.1) == 0.35
+    assert calls.hold_for(0.8) == 0.8
+    assert calls.hold_for(40.0) + 0.5 < 2.4
     # long values leave less of it to launches
     calls._fit_writing(1.4)
-    assert calls.hold_for(40.0)
-    assert calls._hold_ms + 1.4 < 2.4
+    assert calls.hold_for(40.0) + 1.4 < 2.4
     calls.close()
+
+
+@pytest.mark.parametrize("share", [1.0, 1.6])
+def test_a_longer_hold_is_no_work_of_others(share: float) -> None:
+    # a card whose clocks are low takes longer for the cycles of each hold
+    quiet = QuietCalls()
+    empty = CallTimes(0.28, 0.1, 0.35 * share, 0.5, 0.02, 0.1, 0.2, 0.1, {})
+    for _ in range(3):
+        quiet.add(empty)
+    longer = replace(empty, held=1.5 * share, asked=1.5)
+    assert not quiet.is_busy(empty)
+    assert not quiet.is_busy(longer)
+    for one in (empty, longer):
+        assert quiet.is_busy(replace(one, held=one.held + 0.3))
 
 
 def test_values_that_take_a_time_slice_to_write_are_not_timed() -> None:
@@ -155,6 +153,22 @@ def test_a_reference_is_timed_in_every_turn_where_no_kernel_is() -> None:
     assert session._called_now() == [kernel, near]
     near.raw.append((False, 0.4001))
     assert session._called_now() == [kernel]
+
+
+def test_nobody_waits_long_for_who_is_far_from_the_fastest() -> None:
+    session: Any = object.__new__(TimingSession)
+    session._zero = EmptyCalls()
+    session._zero.add(False, 0.28)
+    session._solution = Contender("", None, 1, waits=False)  # type: ignore[arg-type]
+    kernel = replace(session._solution, name="a", raw=[(False, 0.4)] * 10, spent=0.2)
+    far = replace(kernel, name="far", raw=[(False, 4.0)] * 4)
+    session._rivals = [kernel, far]
+    assert session._called_now() == [kernel, far]
+    far.raw.append((False, 4.0))
+    assert session._called_now() == [kernel]
+    # one that takes little has all of its figures
+    far.spent = 0.02
+    assert session._called_now() == [kernel, far]
 
 
 def test_a_session_does_not_end_while_a_kernel_lacks_figures() -> None:

@@ -49,7 +49,9 @@ class Device:
     def stage(self, inputs: Any) -> None:
         self.staged = inputs
 
-    def call(self, link: Any, which: int, seed: int) -> CallTimes:
+    def call(
+        self, link: Any, which: int, seed: int, hold_ms: float = 0.35
+    ) -> CallTimes:
         self.read, raw, delayed = RIGHT, ZERO_MS + WORK_MS, 0.0
         if which & (WAITS - 1) in (EMPTY, TWICE):
             raw = ZERO_MS + 0.003 * (1 + (which & (WAITS - 1) == TWICE))
@@ -60,7 +62,8 @@ class Device:
             if self.skips(self.count) and not which & WAITS:
                 self.read, raw = WRONG, UNTURNED_MS
         raw += self.copy_ms
-        return CallTimes(raw, 0.1, 0.35, delayed, 0.02, 0.1, raw, self.after_ms, {})
+        parts = hold_ms, delayed, 0.02, 0.1, raw, self.after_ms
+        return CallTimes(raw, 0.1, *parts, {}, hold_ms)
 
     def outputs(self) -> list[torch.Tensor]:
         return [self.read]
@@ -68,8 +71,8 @@ class Device:
     def changed(self) -> bool:
         return False
 
-    def hold_for(self, launches_ms: float) -> bool:
-        return False
+    def hold_for(self, launches_ms: float) -> float:
+        return 0.35
 
 
 def result_of(device: Device) -> SessionResult:
@@ -168,7 +171,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(timed_calls._cuda, "_sleep", lambda _: None)
     calls: Any = object.__new__(TimedCalls)
     calls.memory = None
-    calls._cuda, calls._hold_ms, calls._evicts = True, 0.35, torch.zeros(1)
+    calls._cuda, calls._evicts = True, torch.zeros(1)
     calls._started = calls._slept = calls._written = calls._copied_out = Event()
     calls._wipe = calls._write = lambda: None
     calls._copies = lambda *_: []
@@ -210,8 +213,8 @@ def test_a_disturbance_that_passes_leaves_a_workload_its_times(until: int) -> No
     device = Device(lambda _: False)
     call = device.call
 
-    def disturbed(link: Any, which: int, seed: int) -> CallTimes:
-        times = call(link, which, seed)
+    def disturbed(link: Any, which: int, *how: Any) -> CallTimes:
+        times = call(link, which, *how)
         is_early = link == "solution" and device.count <= until
         return replace(times, turning=0.3) if is_early else times
 
@@ -227,8 +230,8 @@ def test_work_of_others_refuses_nobody(busy: str) -> None:
     device, counts = Device(lambda _: False), {"solution": 0, "rival": 0}
     call = device.call
 
-    def others(link: Any, which: int, seed: int) -> CallTimes:
-        times = call(link, which, seed)
+    def others(link: Any, which: int, *how: Any) -> CallTimes:
+        times = call(link, which, *how)
         if link != busy:
             return times
         counts[link] += 1
@@ -248,8 +251,8 @@ class Waiting(Device):
         super().__init__(lambda _: False)
         self.answers_early = answers_early
 
-    def call(self, link: Any, which: int, seed: int) -> CallTimes:
-        times = super().call(link, which, seed)
+    def call(self, link: Any, which: int, *how: Any) -> CallTimes:
+        times = super().call(link, which, *how)
         waits = bool(which & WAITS)
         is_early = link == "solution" and self.answers_early
         works = which & (WAITS - 1) not in (EMPTY, TWICE)
@@ -277,8 +280,8 @@ def test_a_turn_of_another_before_the_clock_starts_is_noticed(
     device = Device(lambda _: False)
     call = device.call
 
-    def with_a_turn(link: Any, which: int, seed: int) -> CallTimes:
-        times = call(link, which, seed)
+    def with_a_turn(link: Any, which: int, *how: Any) -> CallTimes:
+        times = call(link, which, *how)
         if link != "solution" or device.count % 8:
             return times
         # what is done before the clock starts is not in the figure
@@ -331,10 +334,10 @@ def test_rivals_never_have_values_that_the_solution_will_have() -> None:
     device, seen = Device(lambda _: False), []
     call = device.call
 
-    def remembered(link: Any, which: int, seed: int) -> CallTimes:
+    def remembered(link: Any, which: int, *how: Any) -> CallTimes:
         seen.append((link, id(device.staged)))
         kept.append(device.staged)
-        return call(link, which, seed)
+        return call(link, which, *how)
 
     kept: list[Any] = []
     device.call = remembered  # type: ignore[method-assign]
@@ -356,9 +359,9 @@ def test_who_writes_to_arguments_of_rivals_has_no_times() -> None:
     device = Device(lambda _: False)
     call, last = device.call, []
 
-    def written(link: Any, which: int, seed: int) -> CallTimes:
+    def written(link: Any, which: int, *how: Any) -> CallTimes:
         last[:] = [link]
-        return call(link, which, seed)
+        return call(link, which, *how)
 
     device.call = written  # type: ignore[method-assign]
     device.changed = lambda: last == ["rival"]  # type: ignore[method-assign]
@@ -372,8 +375,8 @@ def test_ratio_of_equal_calls_does_not_depend_on_empty_ones(zero: float) -> None
     device = Device(lambda _: False)
     call = device.call
 
-    def other(link: Any, which: int, seed: int) -> CallTimes:
-        times = call(link, which, seed)
+    def other(link: Any, which: int, *how: Any) -> CallTimes:
+        times = call(link, which, *how)
         is_empty = link == "empty"
         return replace(times, raw=times.raw + zero - ZERO_MS) if is_empty else times
 
