@@ -475,27 +475,29 @@ class GqaPagedTests(
 # (5) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
 # deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
 # 7e-6 in base 2.
-# (6) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# (6) a CPU and a GPU add the products of a logit in different orders, as a GPU does for
+# rows that are views.
+# (7) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
 # 2^-8.
-# (7) a factor or an offset of 7.6e-06 is allowed.
-# (8) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
+# (8) a factor or an offset of 7.6e-06 is allowed.
+# (9) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
 # cores add them in float32 by truncation.
-# (9) cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself.
-# (10) fa3 caps a logit by tanh.approx.f32, whose relative error PTX's manual bounds by
+# (10) cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself.
+# (11) fa3 caps a logit by tanh.approx.f32, whose relative error PTX's manual bounds by
 # 2^-11.
-# (11) cuda-cores caps a logit by tanh.approx.f32, whose relative error PTX's manual
+# (12) cuda-cores caps a logit by tanh.approx.f32, whose relative error PTX's manual
 # bounds by 2^-11.
-# (12) one rounding to float16.
-# (13) the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 of
+# (13) one rounding to float16.
+# (14) the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 of
 # themselves, root mean square.
-# (14) fa2 sums the probabilities after rounding them to float16.
-# (15) the wrappers round the output to bfloat16, multiply it by v_scale and round it
+# (15) fa2 sums the probabilities after rounding them to float16.
+# (16) the wrappers round the output to bfloat16, multiply it by v_scale and round it
 # again, and the reference rounds once.
-# (16) fa3 rounds 448 times each probability to e4m3.
-# (17) 0.95 of the elements are within atol and rtol, the cosine is 0.999 or more, the
+# (17) fa3 rounds 448 times each probability to e4m3.
+# (18) 0.95 of the elements are within atol and rtol, the cosine is 0.999 or more, the
 # norm is 0.995 to 1.005 times the expected one.
-# (18) tensor cores add the products of e4m3 by 13 bits below the largest.
-# (19) a factor or an offset of 0.00012 is allowed.
+# (19) tensor cores add the products of e4m3 by 13 bits below the largest.
+# (20) a factor or an offset of 0.00012 is allowed.
 
 
 # Grouped-query attention over a paged KV cache, decode: num_qo_heads query heads share
@@ -514,8 +516,10 @@ class GqaPagedTests(
 #   output  flashinfer                        0.01      0.008    2e-05  default
 #   lse     flashinfer/cuda-cores             1e-05     0.001    1e-07  (4)
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
-#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (8)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*   1e-07  (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*   1e-07  (6)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (9)
 #   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_paged_decode_alibi():
     import math
@@ -611,12 +615,14 @@ class TestGqaPagedDecodeAlibiH40Kv40D128Ps64(GqaPagedDecodeAlibiBase):
 #   output  oracle                           0.00391   1e-05*   1e-05     (1)
 #   output  flashinfer/fa2, fa3              0.01      0.008    2e-05     (2)
 #   output  flashinfer/fa2-plain, fa3-plain  0.01      0.008    2e-05     (3)
-#   output  flashinfer/cuda-cores            0.01      0.008    2e-05     (9)
+#   output  flashinfer/cuda-cores            0.01      0.008    2e-05     (10)
 #   output  flashinfer                       0.01      0.008    2e-05     default
 #   lse     oracle                           2.38e-07  1e-05*   1e-11     (5)
-#   lse     flashinfer/fa2, fa2-plain        0         0.00562  1e-06     (6) (7)
-#   lse     flashinfer/fa3                   0.000488  1e-05    2.38e-07  (10)
-#   lse     flashinfer/cuda-cores            0.000488  1e-05    2.38e-07  (11)
+#   lse     metamorphic:cpu                  4.77e-07  2e-05*   1e-07     (6)
+#   lse     metamorphic:strided              4.77e-07  2e-05*   1e-07     (6)
+#   lse     flashinfer/fa2, fa2-plain        0         0.00562  1e-06     (7) (8)
+#   lse     flashinfer/fa3                   0.000488  1e-05    2.38e-07  (11)
+#   lse     flashinfer/cuda-cores            0.000488  1e-05    2.38e-07  (12)
 #   lse     flashinfer                       1e-05     1e-05    1e-07     default
 def reference_gqa_paged_decode_cap30_h48_kv8_ps64():
     import math
@@ -850,15 +856,17 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedDecodeCap50W4095Ps64Ba
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper
 # Tolerances of gqa_paged_decode_fp16_h32_kv32_d128_ps64 and 1 more:
 #   output  source                            rtol      atol      NMSE     reason
-#   output  oracle in extreme-logits          0.000488  0.0002    2e-07    (12)
-#   output  oracle                            0.000488  1e-05*    1.6e-07  (12)
-#   output  flashinfer/fa2, fa3               0.00125   0.001     4e-07    (13)
+#   output  oracle in extreme-logits          0.000488  0.0002    2e-07    (13)
+#   output  oracle                            0.000488  1e-05*    1.6e-07  (13)
+#   output  flashinfer/fa2, fa3               0.00125   0.001     4e-07    (14)
 #   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008     2e-05    (3)
 #   output  flashinfer                        0.001     0.001     1e-06    default
-#   lse     flashinfer/fa2                    0         0.000704  1e-07    (14) (7)
+#   lse     flashinfer/fa2                    0         0.000704  1e-07    (15) (8)
 #   lse     oracle                            2.38e-07  1e-05*    1e-11    (5)
-#   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (8)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*    1e-07    (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*    1e-07    (6)
+#   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (9)
 #   lse     flashinfer                        1e-05     1e-05     1e-07    default
 # Tolerances of gqa_paged_decode_h12_kv1_d128_ps64 and 22 more:
 #   output  source                            rtol      atol     NMSE   reason
@@ -867,8 +875,10 @@ class TestGqaPagedDecodeCap50W4095H32Kv16D128Ps64(GqaPagedDecodeCap50W4095Ps64Ba
 #   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
 #   output  flashinfer                        0.01      0.008    2e-05  default
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
-#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (8)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*   1e-07  (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*   1e-07  (6)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (9)
 #   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_paged_decode_ps64():
     import math
@@ -1270,11 +1280,13 @@ class TestGqaPagedDecodeHndH32Kv8D128Ps64(GqaPagedDecodeHndBase):
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 # Tolerances:
 #   output  source                            rtol      atol     NMSE   reason
-#   output  flashinfer                        0.012     0.008*   2e-05  (15)
+#   output  flashinfer                        0.012     0.008*   2e-05  (16)
 #   output  oracle                            0.00391   1e-05*   1e-05  (1)
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
-#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (8)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*   1e-07  (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*   1e-07  (6)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (9)
 #   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_paged_decode_kve4m3():
     import math
@@ -1360,9 +1372,9 @@ class TestGqaPagedDecodeKve4m3H64Kv8D128Ps64(GqaPagedDecodeKve4m3Base):
 # stage:decode, fi_api:flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper, tp:1
 # Tolerances:
 #   output  source      rtol      atol                     NMSE    reason
-#   output  flashinfer  0.01      1e-05* + 0.05·row's RMS  0.0015  (16) (17)
+#   output  flashinfer  0.01      1e-05* + 0.05·row's RMS  0.0015  (17) (18)
 #   output  oracle      0.00391   1e-05*                   1e-05   (1)
-#   lse     flashinfer  0         0.03*                    0.0001  (18) (19)
+#   lse     flashinfer  0         0.03*                    0.0001  (19) (20)
 #   lse     oracle      2.38e-07  1e-05*                   1e-11   (5)
 def reference_gqa_paged_decode_qe4m3_kve4m3():
     import math

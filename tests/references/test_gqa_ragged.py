@@ -157,23 +157,25 @@ class GqaRaggedTests(
 # (5) the float32 sum of a logit's 576 products is off by sqrt(576/2)·0.4·2^-24 of their
 # deviation of 2, 8.1e-7 root mean square and 4.9e-6 at most, which is 6 times that,
 # 7e-6 in base 2.
-# (6) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
+# (6) a CPU and a GPU add the products of a logit in different orders, as a GPU does for
+# rows that are views.
+# (7) fa2 sums the probabilities after rounding them to bfloat16, whose unit roundoff is
 # 2^-8.
-# (7) a factor or an offset of 7.6e-06 is allowed.
-# (8) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
+# (8) a factor or an offset of 7.6e-06 is allowed.
+# (9) the 256 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 800, and tensor
 # cores add them in float32 by truncation.
-# (9) a thread of fa3 adds a quarter of a row's exponentials in float32, one after
+# (10) a thread of fa3 adds a quarter of a row's exponentials in float32, one after
 # another.
-# (10) a factor or an offset of 3.8e-06 is allowed.
-# (11) cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself.
-# (12) fa3 caps a logit by tanh.approx.f32, whose relative error PTX's manual bounds by
+# (11) a factor or an offset of 3.8e-06 is allowed.
+# (12) cuda-cores caps a logit by tanh.approx.f32, off by 2^-11 of itself.
+# (13) fa3 caps a logit by tanh.approx.f32, whose relative error PTX's manual bounds by
 # 2^-11.
-# (13) cuda-cores caps a logit by tanh.approx.f32, whose relative error PTX's manual
+# (14) cuda-cores caps a logit by tanh.approx.f32, whose relative error PTX's manual
 # bounds by 2^-11.
-# (14) one rounding to float16.
-# (15) the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 of
+# (15) one rounding to float16.
+# (16) the kernel multiplies weights in float16, off by 2^-11/sqrt(3)/1.44 = 2e-4 of
 # themselves, root mean square.
-# (16) fa2 sums the probabilities after rounding them to float16.
+# (17) fa2 sums the probabilities after rounding them to float16.
 
 
 # Grouped-query attention over contiguous keys and values, prefill: num_qo_heads query
@@ -192,9 +194,11 @@ class GqaRaggedTests(
 #   output  flashinfer                        0.01      0.008    2e-05  default
 #   lse     flashinfer/cuda-cores             1e-05     0.001    1e-07  (4)
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
-#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (8)
-#   lse     flashinfer/fa3 of some sizes      1e-05     1e-05    1e-07  (9) (10)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*   1e-07  (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*   1e-07  (6)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (9)
+#   lse     flashinfer/fa3 of some sizes      1e-05     1e-05    1e-07  (10) (11)
 #   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_ragged_prefill_causal_alibi():
     import math
@@ -297,12 +301,14 @@ class TestGqaRaggedPrefillCausalAlibiH40Kv40D128(GqaRaggedPrefillCausalAlibiBase
 #   output  oracle                           0.00391   1e-05*   1e-05     (1)
 #   output  flashinfer/fa2, fa3              0.01      0.008    2e-05     (2)
 #   output  flashinfer/fa2-plain, fa3-plain  0.01      0.008    2e-05     (3)
-#   output  flashinfer/cuda-cores            0.01      0.008    2e-05     (11)
+#   output  flashinfer/cuda-cores            0.01      0.008    2e-05     (12)
 #   output  flashinfer                       0.01      0.008    2e-05     default
 #   lse     oracle                           2.38e-07  1e-05*   1e-11     (5)
-#   lse     flashinfer/fa2, fa2-plain        0         0.00562  1e-06     (6) (7)
-#   lse     flashinfer/fa3                   0.000488  1e-05    2.38e-07  (12)
-#   lse     flashinfer/cuda-cores            0.000488  1e-05    2.38e-07  (13)
+#   lse     metamorphic:cpu                  4.77e-07  2e-05*   1e-07     (6)
+#   lse     metamorphic:strided              4.77e-07  2e-05*   1e-07     (6)
+#   lse     flashinfer/fa2, fa2-plain        0         0.00562  1e-06     (7) (8)
+#   lse     flashinfer/fa3                   0.000488  1e-05    2.38e-07  (13)
+#   lse     flashinfer/cuda-cores            0.000488  1e-05    2.38e-07  (14)
 #   lse     flashinfer                       1e-05     1e-05    1e-07     default
 def reference_gqa_ragged_prefill_causal_cap30_h48_kv8():
     import math
@@ -560,16 +566,18 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(
 # stage:prefill, fi_api:flashinfer.prefill.BatchPrefillWithRaggedKVCacheWrapper
 # Tolerances of gqa_ragged_prefill_causal_fp16_h32_kv32_d128 and 1 more:
 #   output  source                            rtol      atol      NMSE     reason
-#   output  oracle in extreme-logits          0.000488  0.0002    2e-07    (14)
-#   output  oracle                            0.000488  1e-05*    1.6e-07  (14)
-#   output  flashinfer/fa2, fa3               0.00125   0.001     4e-07    (15)
+#   output  oracle in extreme-logits          0.000488  0.0002    2e-07    (15)
+#   output  oracle                            0.000488  1e-05*    1.6e-07  (15)
+#   output  flashinfer/fa2, fa3               0.00125   0.001     4e-07    (16)
 #   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008     2e-05    (3)
 #   output  flashinfer                        0.001     0.001     1e-06    default
-#   lse     flashinfer/fa2                    0         0.000704  1e-07    (16) (7)
+#   lse     flashinfer/fa2                    0         0.000704  1e-07    (17) (8)
 #   lse     oracle                            2.38e-07  1e-05*    1e-11    (5)
-#   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (8)
-#   lse     flashinfer/fa3 of some sizes      1e-05     1e-05     1e-07    (9) (10)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*    1e-07    (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*    1e-07    (6)
+#   lse     flashinfer/fa2-plain              0         0.00562   1e-06    (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019   1e-07    (9)
+#   lse     flashinfer/fa3 of some sizes      1e-05     1e-05     1e-07    (10) (11)
 #   lse     flashinfer                        1e-05     1e-05     1e-07    default
 # Tolerances of gqa_ragged_prefill_causal_h12_kv1_d128 and 23 more:
 #   output  source                            rtol      atol     NMSE   reason
@@ -578,9 +586,11 @@ class TestGqaRaggedPrefillCausalCap50W4095H32Kv16D128(
 #   output  flashinfer/fa2-plain, fa3-plain   0.01      0.008    2e-05  (3)
 #   output  flashinfer                        0.01      0.008    2e-05  default
 #   lse     oracle                            2.38e-07  1e-05*   1e-11  (5)
-#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (6) (7)
-#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (8)
-#   lse     flashinfer/fa3 of some sizes      1e-05     1e-05    1e-07  (9) (10)
+#   lse     metamorphic:cpu                   4.77e-07  2e-05*   1e-07  (6)
+#   lse     metamorphic:strided               4.77e-07  2e-05*   1e-07  (6)
+#   lse     flashinfer/fa2, fa2-plain         0         0.00562  1e-06  (7) (8)
+#   lse     flashinfer/fa3 in extreme-logits  1e-05     0.00019  1e-07  (9)
+#   lse     flashinfer/fa3 of some sizes      1e-05     1e-05    1e-07  (10) (11)
 #   lse     flashinfer                        1e-05     1e-05    1e-07  default
 def reference_gqa_ragged_prefill_causal():
     import math

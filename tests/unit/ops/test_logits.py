@@ -83,3 +83,12 @@ def test_only_atol_grows():
     wide = of.tolerance("lse", "oracle", workload)
     assert wide.atol == pytest.approx(usual.atol * math.sqrt(512))
     assert (wide.rtol, wide.nmse, wide.bias) == (usual.rtol, usual.nmse, usual.bias)
+
+
+@pytest.mark.parametrize("call", ["cpu", "strided"])
+def test_an_lse_of_two_calls_is_off_by_twice_as_much_as_of_one(call):
+    of = subject(RAGGED)
+    case = next(case for case in of.cases() if case.name == "extreme-logits")
+    one = of.tolerance("lse", "oracle", case)
+    two = of.tolerance("lse", f"metamorphic:{call}", case)
+    assert (two.rtol, two.atol) == (2.0 * one.rtol, 2.0 * one.atol)
