@@ -26,14 +26,14 @@ from generator.evaluation.clock.timed_calls import TimedCalls
 from kernel_judge.definition import TensorSpec
 
 file = DatasetFile("rmsnorm", "rmsnorm_h128", "definitions/rmsnorm/rmsnorm_h128.json")
-if sys.argv[2] == "forked":
+if sys.argv[2] == "ForkedRival":
     nursery.prepare()
 rivals = Rivals(Path(sys.argv[1]), file, "cpu", ["pytorch"])
 rivals.begin(1 << 20)
 calls = TimedCalls("cpu", laid_out({"x": torch.zeros(4)}, {}, {}))
 link = rivals.link(calls, calls.memory)
 calls.call(link, 0, 1)
-print(type(rivals._process).__name__.lower(), rivals._process.pid, flush=True)
+print(type(rivals._process).__name__, rivals._process.pid, flush=True)
 time.sleep(60)
 """
 
@@ -55,7 +55,7 @@ def ends(process: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("begun", ["started", "forked"])
+@pytest.mark.parametrize("begun", ["StartedRival", "ForkedRival"])
 def test_rival_that_waits_for_a_call_ends_with_its_judge(begun: str, how: int) -> None:
     judge = subprocess.Popen(
         [sys.executable, "-c", JUDGE, str(ROOT), begun],
@@ -118,8 +118,8 @@ def test_fork_that_hangs_is_ended_and_a_nursery_that_is_gone_does_no_harm() -> N
         check=True,
     )
     assert done.stdout.split("\n")[:4] == [
-        "Forked False",
-        "Forked False",
-        "Started True",
+        "ForkedRival False",
+        "ForkedRival False",
+        "StartedRival True",
         "False",
     ]

@@ -1,4 +1,4 @@
-"""Where a rival's process comes from: a fork of one that imported torch, or a start.
+"""Begin the processes of rivals: forks of one that imported torch, or an interpreter of their own.
 
 To import torch and what reads definitions takes some seconds of a process, and each kind of rival
 has one of its own. So a worker forks a nursery before its first task on a GPU, while it
@@ -35,7 +35,7 @@ class RivalProcess(Protocol):
         """End it."""
 
 
-class Started:
+class StartedRival:
     """An interpreter of its own, which serves a channel."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -56,7 +56,7 @@ class Started:
         self._process.wait()
 
 
-class Forked:
+class ForkedRival:
     """A fork of the nursery, which ends it when that is asked."""
 
     def __init__(self, nursery: Nursery, pid: int) -> None:
@@ -83,9 +83,9 @@ class Nursery:
         try:
             send(self._channel, {"begin": True}, [channel.fileno()])
             frame, _ = receive(self._channel)
-            return Forked(self, int(frame["pid"]))
+            return ForkedRival(self, int(frame["pid"]))
         except (OSError, EOFError, Garbled, LookupError):
-            return Started(channel)
+            return StartedRival(channel)
 
     def end(self, pid: int) -> None:
         """End a fork and all that it began."""
@@ -113,7 +113,7 @@ def prepare() -> None:
 
 def begin(channel: socket.socket) -> RivalProcess:
     """Return a process that serves a channel: a fork where there is a nursery."""
-    return _ours[0].begin(channel) if _ours else Started(channel)
+    return _ours[0].begin(channel) if _ours else StartedRival(channel)
 
 
 def _tend(channel: socket.socket, judges: socket.socket, _: Link) -> None:
