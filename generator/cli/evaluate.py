@@ -22,6 +22,8 @@ from generator.evaluation.conditions.condition import NAMES, OF_CUDA, SANITIZERS
 from generator.problems.messages import one_line, plural
 
 _NEEDED = ("torch", "numpy", "pytest", "safetensors")
+# the module of the tasks, which imports torch
+_TASKS = "generator.evaluation.task"
 # tasks beside each other on one; while one of them times, the others build or wait
 _ON_A_GPU = 4
 
@@ -174,7 +176,7 @@ def evaluate(
         jobs = min(jobs, len(gpus) or 1)
     # before torch is imported here: so it is in both processes at a time
     share = 1.0 if device == "cuda" else 0.0
-    runs = options.make_executor(executor, jobs, gpus=share, begins=True)
+    runs = options.make_executor(executor, jobs, gpus=share, begins=_TASKS)
     from generator import api
     from generator.evaluation.environment import environment, now
     from generator.evaluation.evaluate import EvaluationRequest

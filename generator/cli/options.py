@@ -326,14 +326,14 @@ def make_executor(
     *,
     imports: str = "",
     gpus: float = 0.0,
-    begins: bool = False,
+    begins: str = "",
     large_pages: bool = True,
 ) -> LocalExecutor | RayExecutor:
     """Return an executor that runs up to `jobs` tasks at a time.
 
     `imports` names the folder of tasks that import modules from it; on a cluster each
-    task has `gpus` GPUs. One of this machine that `begins` imports torch from now on, and
-    has `large_pages` for tensors or none.
+    task has `gpus` GPUs. One of this machine imports torch and the module that
+    `begins` names from now on, and has `large_pages` for tensors or none.
     Raises Failure where a cluster can't be used.
     """
     if name == "local":
@@ -341,7 +341,7 @@ def make_executor(
 
         local = LocalExecutor(jobs, imports=imports, large_pages=large_pages)
         if begins:
-            local.begin()
+            local.begin(begins)
             # where the command ends before it runs anything
             click.get_current_context().call_on_close(local.close)
         return local

@@ -1,6 +1,6 @@
 """Run tasks on this machine, in forks of one process that imported torch.
 
-`python -m generator.execution.local PARENT DESCRIPTOR` is that process, the server: it
+`python -m generator.execution.local PARENT DESCRIPTOR MODULE` is that process, the server: it
 reads requests from its link, and sends each task's beginning and outcome, then `end`.
 """
 
@@ -61,13 +61,13 @@ class LocalExecutor:
         self._server: subprocess.Popen[bytes] | None = None
         self._is_cancelled = False
 
-    def begin(self) -> None:
-        """Start the server before there are tasks: it imports torch meanwhile.
+    def begin(self, module: str) -> None:
+        """Start the server before there are tasks: it imports torch and a module meanwhile.
 
         One whose tasks import from a folder waits until that is known.
         """
         if not self._imports and self._server is None:
-            self._server = self._start("")
+            self._server = self._start("", module)
 
     def run(
         self,
@@ -161,7 +161,7 @@ class LocalExecutor:
         self.close()
         self._ending = by_status(server.returncode)
 
-    def _start(self, imports: str) -> subprocess.Popen[bytes]:
+    def _start(self, imports: str, module: str = "") -> subprocess.Popen[bytes]:
         ours = [imports, str(Path(__file__).parents[2])]
         passed = safe_environment(paths=ours)
         if not imports:
@@ -179,7 +179,7 @@ class LocalExecutor:
         self._link, descriptor = Link(here), str(there.fileno())
         with there:
             return start_python(
-                ["-m", __name__, str(os.getpid()), descriptor],
+                ["-m", __name__, str(os.getpid()), descriptor, module],
                 environment={
                     # glibc keeps freed memory: tensors of a reference come and go;
                     # large ones are of large pages
@@ -198,14 +198,18 @@ class LocalExecutor:
             )
 
 
-def serve(parent: int, descriptor: int) -> None:
-    """Serve the requests of a link until it ends."""
+def serve(parent: int, descriptor: int, module: str) -> None:
+    """Serve the requests of a link until it ends; of a module, where one is named."""
     # first: importing torch takes seconds, in which the command may go
     die_with_parent(parent)
     adopt_orphans()
     # a fork closes it, and finds torch loaded
     link = Link(socket.socket(fileno=descriptor))
     import_module("torch")
+    if module:
+        # while the command reads what there is to do; a fork says why it can't be
+        with suppress(Exception):
+            import_module(module)
 
     def call(task: tuple[str, Any], link_of_task: Link) -> Any:
         work, arguments = task
@@ -234,4 +238,4 @@ def serve(parent: int, descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(*map(int, sys.argv[1:]))
+    serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -215,9 +215,11 @@ def test_what_was_left_in_a_session_of_its_own_ends_with_the_task(tmp_path):
     assert not alive(results[0].value["left"])
 
 
-def test_a_server_that_begins_early_is_that_of_the_run():
+@pytest.mark.parametrize("module", ["", "tests.unit.execution.mishaps", "no.such"])
+def test_a_server_that_begins_early_is_that_of_the_run(module):
     executor = LocalExecutor(1)
-    executor.begin()
+    # what it can't import is said by the tasks
+    executor.begin(module)
     (server,) = children()
     work = "tests.unit.execution.mishaps:answer"
     tasks = [Task(work, {"file": {"name": "is well"}})] * 2
