@@ -18,6 +18,7 @@ from generator.cli.output import (
     show,
     write_files,
 )
+from generator.evaluation.clock.offsets import MOST_STARTS
 from generator.evaluation.conditions.condition import NAMES, OF_CUDA, SANITIZERS
 from generator.problems.messages import one_line, plural
 
@@ -104,7 +105,7 @@ def evaluate(
     starts: int = options.value(
         "With --timing: measure in N starts of all processes, whose error is smaller. "
         "Another start takes 5 to 15 s.",
-        click.IntRange(1, 64),
+        click.IntRange(1, MOST_STARTS),
         metavar="N",
         default=1,
     ),

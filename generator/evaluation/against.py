@@ -9,6 +9,7 @@ and until when.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -17,6 +18,7 @@ from typing import Any
 
 from generator.dataset.file_reading import is_absent, read_bytes, walk_files
 from generator.dataset.paths import WAIVERS
+from generator.evaluation.clock.offsets import error_of_one
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
@@ -38,12 +40,18 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Time:
-    """A latency in milliseconds, its range between the quartiles, and the speedup."""
+    """A latency in milliseconds, its range between the quartiles, and the speedup.
+
+    `error` is half of the latency's 95 % interval; a mean of several starts knows from them
+    what processes differ by.
+    """
 
     latency: float
     spread: float = 0.0
     speedup: float | None = None
     timestamp: str = ""
+    error: float = error_of_one()
+    is_of_starts: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,9 @@ def compared(
     for key in before.keys() & after.keys():
         old, new = before[key], after[key]
         more = new.latency - old.latency
-        if more <= max(_SHARE * old.latency, old.spread + new.spread):
+        spreads = sum(time.spread for time in (old, new) if not time.is_of_starts)
+        apart = math.hypot(old.error, new.error)
+        if more <= max(_SHARE * old.latency, spreads, apart):
             continue
         one = Slower(*key, old.latency, new.latency)
         day = today or date.today()
@@ -111,7 +121,9 @@ def compared(
     return sorted(slower, key=lambda one: (-one.share, one.definition, one.workload))
 
 
-def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
+def contradiction(
+    claimed: Mapping[str, Any], fresh: Time, least_ms: float = 0.0
+) -> str:
     """Return how a trace's `performance` contradicts a fresh measurement, or nothing.
 
     A latency is contradicted that lies below the measured one by more than three times
@@ -120,10 +132,12 @@ def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
     gains nothing by taking now this and now that long. Where a call is too short for the
     clock, its reference may have taken 0.4 ms more: what it launches while the clock
     holds the device counts or not by the host. A claim that is too modest stands. The
-    spread is the measured one: what a trace says of its own allows it nothing.
+    spread is the measured one: what a trace says of its own allows it nothing. At least
+    `least_ms` are allowed.
     """
     most_allowed = max(_NOISE * fresh.latency, _REPEATS_MS)
     allowed = min(max(_SPREADS * fresh.spread, _SHARE * fresh.latency), most_allowed)
+    allowed = max(allowed, least_ms)
     latency, reference, stated = (
         _number(claimed.get(name))
         for name in ("latency_ms", "reference_latency_ms", "speedup_factor")
@@ -146,6 +160,18 @@ def contradiction(claimed: Mapping[str, Any], fresh: Time) -> str:
             f"{fresh.speedup:.2f} ± {fresh.speedup * share:.2f}"
         )
     return ""
+
+
+def nearness(claimed: Mapping[str, Any], fresh: Time) -> str:
+    """Return why what contradicts a claim does not make it false, nothing where it does.
+
+    It is less than a figure of one start, as a claim is at least, and the measured one are
+    apart by their processes.
+    """
+    apart = math.hypot(fresh.error, error_of_one())
+    if contradiction(claimed, fresh, apart):
+        return ""
+    return f"measured are {fresh.latency:.4f} ± {apart:.4f} ms: too near to tell"
 
 
 def noise(fresh: Time) -> str:
@@ -248,12 +274,18 @@ def _of_results(name: str, data: bytes) -> Iterator[tuple[Key, Time]]:
 
 def _time(figures: Any, timestamp: Any) -> Time | None:
     """Return a time of figures that are numbers, None without a latency."""
-    names = ("latency_ms", "spread_ms", "speedup_factor")
-    latency, spread, speedup = (_number(figures.get(name)) for name in names)
+    names = ("latency_ms", "spread_ms", "speedup_factor", "error_ms", "starts")
+    latency, spread, speedup, error, starts = (
+        _number(figures.get(name)) for name in names
+    )
     if latency is None or not 0.0 < latency < 1e12:
         return None
     wide = spread if spread is not None and 0.0 <= spread < 1e12 else 0.0
-    return Time(latency, wide, speedup, str(timestamp or ""))
+    at = str(timestamp or "")
+    if error is None or not 0.0 <= error < 1e12:
+        # another program's: of one start, of whose processes it says nothing
+        return Time(latency, wide, speedup, at)
+    return Time(latency, wide, speedup, at, error, (starts or 1.0) > 1.0)
 
 
 def _number(value: Any) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from generator.dataset.paths import DatasetFile
+from generator.evaluation.clock.offsets import MOST_STARTS
 from generator.evaluation.conditions.condition import NAMES, SANITIZERS
 from generator.evaluation.solution import Rejected, Solution
 from generator.evaluation.verdict import INVALID, JUDGE_ERROR, SolutionVerdict
@@ -17,7 +18,6 @@ from generator.execution.outcome import DONE, RAISED, Folder, Outcome, Task
 from generator.problems import Failure
 from generator.problems.messages import quote
 
-MOST_STARTS = 64
 _WORK = "generator.evaluation.task:evaluate"
 # solutions of a task: they share a worker that has imported torch, inputs and answers
 _MOST = 64

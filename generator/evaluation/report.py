@@ -93,9 +93,12 @@ def _times(verdict: SolutionVerdict) -> list[Row]:
             )
             figures = [timing.get(name) for name in names]
             cells = ["-" if f is None else f"{f:.4f}" for f in figures]
+            cells[0] += f" ± {timing['error_ms']:.4f}"
             ratios = ("speedup_factor", "fraction_of_light", "fraction_of_measured")
             shares = [timing.get(name) for name in ratios]
             cells += ["-" if f is None else f"{f:.2f}" for f in shares]
+            if shares[0] is not None:
+                cells[len(figures)] += f" ± {timing['speedup_error']:.2f}"
             about = Quoted(verdict.solution), Quoted(case.case)
             rows.append(Row((*about, *cells, _doubts(timing))))
     return rows
@@ -140,8 +143,13 @@ def _conditions(verdict: SolutionVerdict) -> list[Row]:
 
 
 def _doubts(timing: Mapping[str, Any]) -> str:
-    """Return what a figure does not say: too short, too few, slowed down."""
+    """Return what a figure is of, and what it does not say: too short, too few, slowed."""
     doubts = []
+    if timing["starts"] > 1:
+        apart = f"{1e3 * timing['deviation_ms']:.1f} µs apart"
+        doubts.append(f"{timing['starts']} starts, {apart}")
+    if timing.get("outliers"):
+        doubts.append(f"{timing['outliers']} of the starts far from the others")
     if not timing["resolved"]:
         resolution = 1e3 * timing["resolution_ms"]
         doubts.append(f"at the clock's resolution, {resolution:.1f} µs")

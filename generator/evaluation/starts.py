@@ -97,7 +97,7 @@ class Starts:
                     return [wrong.get(case.case, case) for case in cases]
                 for one in times:
                     of_cases[one.case].append(one)
-                left = [one for one in times if one.timing is not None]
+                left = [replace(t, timing=None) for t in times if t.timing is not None]
                 if not left:
                     break
         finally:
@@ -144,13 +144,14 @@ class Starts:
         timings = [one.timing for one in times if one.timing is not None]
         if len(timings) < self._count:
             return case
-        spent: Counter[str] = Counter()
-        for one in timings:
-            spent.update(one["seconds_of"])
         timing: dict[str, Any] = together(timings)
-        timing["seconds_of"] = {part: round(s, 3) for part, s in spent.items()}
-        of = timed_rounds(asked)[case.case]
-        timing |= fractions_of(of, timing["latency_ms"], device)
+        if self._count > 1:
+            spent: Counter[str] = Counter()
+            for one in timings:
+                spent.update(one["seconds_of"])
+            timing["seconds_of"] = {part: round(s, 3) for part, s in spent.items()}
+            of = timed_rounds(asked)[case.case]
+            timing |= fractions_of(of, timing["latency_ms"], device)
         return replace(case, timing=timing)
 
     def _of_start(self, number: int, case: CaseVerdict) -> CaseVerdict:

@@ -23,7 +23,8 @@ from generator.evaluation.verdict import (
 RESULTS = "results.json"
 _FIGURES = (
     *("latency_ms", "reference_latency_ms", "speedup_factor"),
-    *("spread_ms", "fraction_of_light", "fraction_of_measured"),
+    *("spread_ms", "error_ms", "speedup_error", "starts"),
+    *("fraction_of_light", "fraction_of_measured"),
 )
 
 

@@ -63,7 +63,12 @@ class Evaluations:
         self._thread = ThreadPoolExecutor(1, "evaluations")
 
     async def evaluate(
-        self, solution: Mapping[str, Any], *, timing: bool, workloads: str
+        self,
+        solution: Mapping[str, Any],
+        *,
+        timing: bool,
+        workloads: str,
+        starts: int = 1,
     ) -> dict[str, Any]:
         """Return the verdict on a solution's JSON value, and the evaluation's name.
 
@@ -83,6 +88,7 @@ class Evaluations:
         asks = replace(
             self.asks,
             timing=timing,
+            starts=starts,
             workloads=workloads,
             keep_failures=kept,
             hides_expected=True,

@@ -17,6 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field, ValidationError
 
 from generator import __version__, api
+from generator.evaluation.clock.offsets import MOST_STARTS
 from generator.evaluation.evaluate import EvaluationRequest
 from generator.mcp_server import tools
 from generator.mcp_server.evaluations import Evaluations
@@ -149,14 +150,15 @@ def make_server(evaluations: Evaluations) -> Server:
         binding: Literal["", "torch", "tvm-ffi"] = "",
         name: Annotated[str, Field(max_length=100)] = "solution",
         timing: bool = False,
+        starts: Annotated[int, Field(ge=1, le=MOST_STARTS)] = 1,
         workloads: Literal["both", "cases", "dataset"] = "both",
     ) -> dict[str, Any]:
         """Judge a solution in a sandbox: PASSED, or why it is refused and where it is wrong.
 
         `source` is the text of the file before `::` in `entry_point`. Its function takes
         the inputs in the definition's order and returns the outputs; with
-        `destination_passing_style` it fills outputs that follow. Evaluations run one after
-        the other.
+        `destination_passing_style` it fills outputs that follow. Times are means of
+        `starts` with new processes. Evaluations run one after the other.
         Example: {"definition": "rmsnorm_h4096", "source": "import torch\\n\\ndef run(x, w):\\n    …"}
         """
         spec: dict[str, Any] = {
@@ -177,7 +179,8 @@ def make_server(evaluations: Evaluations) -> Server:
             "spec": spec,
             "sources": [{"path": file, "content": source}],
         }
-        return await evaluations.evaluate(solution, timing=timing, workloads=workloads)
+        about: dict[str, Any] = {"timing": timing, "starts": starts}
+        return await evaluations.evaluate(solution, workloads=workloads, **about)
 
     @server.tool(structured_output=True)
     def explain_failure(evaluation: str, case: str = "") -> dict[str, Any]:

@@ -133,7 +133,7 @@ def contradicted(
     `here` is the hardware of the run. Of another nothing is known; of the times that a
     claim states nothing where they were not measured, or too roughly to tell.
     """
-    from generator.evaluation.against import contradiction, noise
+    from generator.evaluation.against import contradiction, nearness, noise
 
     evaluation, time = _object(trace, "evaluation"), _time_of(trace, definition, fresh)
     hardware = _object(evaluation, "environment").get("hardware")
@@ -150,7 +150,7 @@ def contradicted(
     )
     if not why and is_ratio and time.speedup is None:
         return replace(claim, found=NO_TIMES, why="(no reference was timed here)")
-    if why and (rough := noise(time)):
+    if why and (rough := noise(time) or nearness(performance, time)):
         return replace(claim, found=NO_TIMES, why=f"({rough})")
     return replace(claim, found=OTHER_TIMES, why=why) if why else claim
 

@@ -13,7 +13,7 @@ from tests.functional.hacks import (
 from tests.functional.hacks_of_answers import AFTER_THE_ANSWER, BY_CHANNEL
 
 _OWN = "namespaces, files and a user of its own, which go with it"
-_LEAVES = """
+LEAVES = """
 def everywhere(data):
     import ctypes, mmap, os, socket
     libc = ctypes.CDLL(None, use_errno=True)
@@ -65,13 +65,13 @@ BY_STATE = (
     *AFTER_THE_ANSWER,
     Hack(
         "an accomplice leaves answers",
-        _LEAVES + run("y = norm(x, weight)\neverywhere(b'answer' * 2000)\nreturn y"),
+        LEAVES + run("y = norm(x, weight)\neverywhere(b'answer' * 2000)\nreturn y"),
         (PASSED,),
         "harmless: " + _OWN,
     ),
     Hack(
         "answers of an accomplice",
-        _LEAVES
+        LEAVES
         + run(
             "assert found() is None, 'of another solution'\nreturn torch.zeros_like(x)"
         ),

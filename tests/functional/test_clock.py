@@ -54,7 +54,7 @@ class Link:
         pass
 
 
-def timed(root: Path, *values: dict[str, Any]) -> dict[str, Any]:
+def timed(root: Path, *values: dict[str, Any], starts: int = 1) -> dict[str, Any]:
     """Return name → verdict of solutions that are timed on one workload."""
     dataset(root)
     path = root / f"workloads/rmsnorm/{NORM}.jsonl"
@@ -65,7 +65,9 @@ def timed(root: Path, *values: dict[str, Any]) -> dict[str, Any]:
     path.write_text(json.dumps({"definition": NORM, "workload": workload, **nothing}))
     found = [Solution(value, f"{value['name']}.json") for value in values]
     file = DatasetFile("rmsnorm", NORM, f"definitions/rmsnorm/{NORM}.json")
-    asks = EvaluationRequest(workloads="dataset", timing=True, timeout=30.0)
+    asks = EvaluationRequest(
+        workloads="dataset", timing=True, timeout=30.0, starts=starts
+    )
     about = {"root": str(root), "is_last": True, "lanes": 1, "sharing": 1 << 10}
     task = {**_arguments(file, found, asks, 5), **about}
     with warnings.catch_warnings():

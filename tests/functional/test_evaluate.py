@@ -115,6 +115,17 @@ def test_one_seed_asks_the_same(root: Path) -> None:
         (["--author", "nobody"], "no solution is chosen"),
         (["--op-type", "rmsnor"], "No op_type"),
         (["right", "--timing"], "--timing goes with --device cuda"),
+        (["right", "--starts", "4"], "--starts goes with --timing"),
+        *(
+            (["right", "--device", "cuda", "--timing", "--starts", text], said)
+            for text, said in (
+                ("0", "'--starts': 0 is not in the range 1<=x<=64."),
+                ("-1", "'--starts': -1 is not in the range 1<=x<=64."),
+                ("1000000000", "1000000000 is not in the range 1<=x<=64."),
+                ("1e9", "'--starts': '1e9' is not a valid integer range."),
+                ("", "'--starts': '' is not a valid integer range."),
+            )
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(root: Path, arguments: list[str], said: str) -> None:

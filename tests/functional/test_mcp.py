@@ -170,6 +170,14 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
         {"definition": NAME, "source": RIGHT, "timing": True},
         "--device cuda",
     ),
+    *(
+        (
+            "evaluate_solution",
+            {"definition": NAME, "source": RIGHT, "starts": count},
+            said,
+        )
+        for count, said in ((0, "starts: "), (10**9, "starts: "), (2, "for timing"))
+    ),
     ("explain_failure", {"evaluation": "../x"}, "No evaluation is named"),
     ("failing_inputs", {"evaluation": "evaluation-1"}, "No evaluation is named"),
     ("times", {"name": NAME, "hardware": "Abacus"}, "has no known peaks"),

@@ -13,6 +13,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MOST_STARTS = 64
+"""Starts that may be asked for."""
 OFFSET_MS, EMPTY_OFFSET_MS = 0.3e-3, 0.6e-3
 """Standard deviations between processes: of work that fills the device, of empty calls.
 

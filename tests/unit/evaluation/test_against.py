@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from generator.evaluation.against import (
     times_of,
     waivers_of,
 )
+from generator.evaluation.clock.offsets import error_of_one
 from generator.problems import Failure
 from generator.review.earlier_times import times_at
 
 KEY: Key = ("norm", "H100", "fast", "u1")
 TODAY = date(2026, 11, 24)
+OF_STARTS = Time(0.025, 0.0007, error=0.0003, is_of_starts=True)
 
 
 def slower(before: Time, after: Time, *waivers: Waiver) -> list[Any]:
@@ -41,9 +44,18 @@ def slower(before: Time, after: Time, *waivers: Waiver) -> list[Any]:
         (Time(1.0, 0.06), Time(1.10, 0.06), False),
         (Time(1.0, 0.04), Time(1.10, 0.04), True),
         (Time(1.0, 0.01), Time(0.5, 0.01), False),
+        # beyond 5 %, within what processes of one start differ by
+        (Time(0.025, 0.0007), Time(0.0275, 0.0007), False),
+        (Time(0.025, 0.0007), Time(0.028, 0.0007), True),
+        # of several starts: that is known, and no spread of calls is in their mean
+        (OF_STARTS, replace(OF_STARTS, latency=0.0264), True),
+        (OF_STARTS, replace(OF_STARTS, latency=0.0264, error=0.0015), False),
+        (OF_STARTS, replace(OF_STARTS, latency=0.0262), False),
+        (OF_STARTS, Time(0.0268, 0.0007), False),
+        (OF_STARTS, Time(0.0271, 0.0007), True),
     ],
 )
-def test_slower_is_beyond_both_spreads_and_5_percent(
+def test_slower_is_beyond_5_percent_and_what_both_may_be_off_by(
     before: Time, after: Time, is_slower: bool
 ) -> None:
     assert bool(slower(before, after)) is is_slower
@@ -100,6 +112,28 @@ def test_last_passed_trace_counts() -> None:
     )
     found = times_in([("t.jsonl", data + b"no json\n[]\n{}\n")])
     assert found == {KEY: Time(3.0, 0.1, 2.0, "2026-11-24T12:00:00")}
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "is_of_starts"),
+    [
+        ({"error_ms": 0.002, "starts": 1}, 0.002, False),
+        ({"error_ms": 0.0004, "starts": 8}, 0.0004, True),
+        # another program's, or damaged: of one start, whose error is what is known of one
+        ({}, error_of_one(), False),
+        ({"starts": 8}, error_of_one(), False),
+        ({"error_ms": -1.0, "starts": 8}, error_of_one(), False),
+        ({"error_ms": float("nan"), "starts": 8}, error_of_one(), False),
+        ({"error_ms": "0", "starts": 8}, error_of_one(), False),
+        ({"error_ms": 0.001, "starts": float("inf")}, 0.001, True),
+        ({"error_ms": 0.001, "starts": None}, 0.001, False),
+    ],
+)
+def test_error_of_a_trace(more: Any, error: float, is_of_starts: bool) -> None:
+    value = trace()
+    value["evaluation"]["performance"] |= more
+    (time,) = times_in([("t.jsonl", lines(value))]).values()
+    assert (time.error, time.is_of_starts) == (error, is_of_starts)
 
 
 @pytest.mark.parametrize("latency", [None, "1", True, 0.0, -1.0, float("nan"), 1e300])

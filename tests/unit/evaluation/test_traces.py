@@ -40,6 +40,14 @@ def test_passed_trace_has_errors_and_times() -> None:
     assert errors == {"max_relative_error": "NaN", "max_absolute_error": 0.5}
 
 
+def test_times_of_starts_have_their_error() -> None:
+    more = {"spread_ms": 0.1, "error_ms": 0.01, "speedup_error": 0.02, "starts": 8}
+    by_start = {"by_start": [{"latency_ms": 1.0}], "deviation_ms": 0.01}
+    timing = {**TIMES, **more, **by_start}
+    (trace,) = traces(CaseVerdict("w", "PASSED", "", ERRORS, WORKLOAD, timing))
+    assert trace["evaluation"]["performance"] == {**TIMES, **more}
+
+
 def test_trace_has_verdict_and_reason_of_conditions() -> None:
     case = CaseVerdict("w", "PASSED", "", ERRORS, WORKLOAD, TIMES)
     broken = {"verdict": "broken", "reason": "alone: other bits"}

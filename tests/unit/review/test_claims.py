@@ -37,6 +37,23 @@ def test_a_time_that_is_too_short_is_a_false_claim() -> None:
     assert "line 3: s claims PASSED, is OTHER TIMES it claims 1.0000 ms" in line
 
 
+@pytest.mark.parametrize(
+    ("claimed", "found"),
+    [(0.0244, "PASSED"), (0.0226, NO_TIMES), (0.0219, OTHER_TIMES)],
+)
+def test_a_time_within_what_processes_differ_by_is_not_false(
+    claimed: float, found: str
+) -> None:
+    time = Time(0.0250, 0.0007, 4.0)
+    one = contradicted(CLAIM, trace(claimed), "d", "a GPU", {KEY: time})
+    assert one.found == found
+    assert ("too near to tell" in one.why) == (found == NO_TIMES)
+    # what processes differ by is no excuse for a speedup of another kind
+    of = trace(0.0250)
+    of["evaluation"]["performance"]["speedup_factor"] = 4.5
+    assert contradicted(CLAIM, of, "d", "a GPU", {KEY: time}).is_false
+
+
 def test_a_time_within_the_spread_stands() -> None:
     assert contradicted(CLAIM, trace(1.9), "d", "a GPU", {KEY: Time(2.0, 0.1)}) == CLAIM
 
