@@ -1,10 +1,12 @@
-"""A card's measured peaks: the bandwidth of a copy, the rate of large products by dtype.
+"""A card's measured peaks: the bandwidth of large memory, the rate of large products by dtype.
 
 A datasheet says what no work exceeds; this says what large work reaches on this card,
 with its clocks. Each run is timed as a call is: alone, after a pause, launched while the
 device is held, with nothing of it in the L2. So the power limit, which work without a
-pause runs into, lowers a peak no more than it slows a call. It is measured once, before a
-solution's code is loaded, and kept in the user's cache. No time is refused by it.
+pause runs into, lowers a peak no more than it slows a call. Products are of several shapes,
+of weights as a layer has them, and both formats of 16 bits have the greater rate of the two:
+the same units compute them. It is measured once, before a solution's code is loaded,
+and kept in the user's cache. No time is refused by it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import cache, cached_property
@@ -29,20 +31,29 @@ from generator.evaluation.clock.telemetry import Telemetry
 from generator.execution.cache_key import default_folder
 
 _COPIED_BYTES = 1 << 30
-# of square matrices: the larger product has more waves, the smaller one takes less power
-_SIDES = (4096, 8192)
+# rows, columns, and what is summed over. A larger product has more waves of blocks, a
+# smaller one takes less power; that of 48 times 22 blocks of 128 by 256 fills 132
+# multiprocessors eight times over
+SHAPES = (
+    (4096, 4096, 4096),
+    (8192, 4096, 4096),
+    (6144, 5632, 4096),
+    (8192, 8192, 8192),
+)
 # room for a copy's two ends, or for a product of float32
 _ROOM_BYTES = 4 << 30
-_DTYPES = ("bfloat16", "float16", "float32", "float8")
+_HALVES = ("bfloat16", "float16")
+_DTYPES = (*_HALVES, "float32", "float8")
 # clocks rise within some tens of milliseconds of work
-_WARM_SECONDS, _SECONDS, _LEAST = 0.1, 0.1, 5
+_WARM_SECONDS, _SECONDS, _LEAST = 0.1, 0.06, 5
 _PAUSE_SECONDS, _HELD_CYCLES, _EVICTED_BYTES = 2e-3, 800_000, 256 << 20
-_HOW = "alone, after a pause"
+_HOW = "alone, after a pause, the best of four shapes"
 """What is kept with peaks: those that were measured otherwise are measured again."""
 _BUSY = 1.2
 """Median over best, from which on somebody else uses the card."""
 
 Run = Callable[[], Any]
+Shape = tuple[int, int, int]
 _cuda: Any = torch.cuda
 
 
@@ -52,11 +63,11 @@ class Device(Protocol):
     def about(self) -> dict[str, str]:
         """Return what its figures belong to: device, driver and torch."""
 
-    def copy(self) -> Run | None:
-        """Return a copy of `_COPIED_BYTES`, None where there is no room."""
+    def moves(self) -> Sequence[tuple[int, Run]]:
+        """Return works on memory with their bytes, none where there is no room."""
 
-    def product(self, dtype: str, side: int) -> Run | None:
-        """Return a product of two square matrices, None for a dtype that it lacks."""
+    def product(self, dtype: str, shape: Shape) -> Run | None:
+        """Return a product of two matrices, None for a dtype that it lacks."""
 
     def seconds(self, run: Run) -> float:
         """Return how long a run took on the device."""
@@ -78,28 +89,33 @@ class CudaDevice:
             "torch": torch.__version__,
         }
 
-    def copy(self) -> Run | None:
-        """Return a copy by a kernel of torch."""
+    def moves(self) -> Sequence[tuple[int, Run]]:
+        """Return a copy and a sum, by kernels of torch: some memory is faster to read."""
         if torch.cuda.mem_get_info()[0] < _ROOM_BYTES:
-            return None
+            return ()
         source = torch.ones(_COPIED_BYTES // 8, dtype=torch.int64, device="cuda")
         target = torch.empty_like(source)
-        return lambda: torch.bitwise_xor(source, 0, out=target)
+        floats = source.view(torch.float32)
+        return (
+            (2 * _COPIED_BYTES, lambda: torch.bitwise_xor(source, 0, out=target)),
+            (_COPIED_BYTES, lambda: torch.sum(floats)),
+        )
 
-    def product(self, dtype: str, side: int) -> Run | None:
+    def product(self, dtype: str, shape: Shape) -> Run | None:
         """Return a product by cuBLAS; float32 by TF32, as its peak is stated."""
         if torch.cuda.mem_get_info()[0] < _ROOM_BYTES:
             return None
-        a, b = (torch.randn(side, side, device="cuda") for _ in range(2))
+        rows, columns, depth = shape
+        a, b = (torch.randn(n, depth, device="cuda") for n in (rows, columns))
         if dtype != "float8":
             a, b = (one.to(getattr(torch, dtype)) for one in (a, b))
-            out = torch.empty_like(a)
-            return lambda: torch.mm(a, b, out=out)
+            out = a.new_empty(rows, columns)
+            return lambda: torch.mm(a, b.t(), out=out)
         eight, scale = torch.float8_e4m3fn, torch.ones((), device="cuda")
-        a, b = a.to(eight), b.to(eight).t()
+        a, b = a.to(eight), b.to(eight)
 
         def multiply() -> None:
-            torch._scaled_mm(a, b, scale, scale, out_dtype=torch.bfloat16)
+            torch._scaled_mm(a, b.t(), scale, scale, out_dtype=torch.bfloat16)
 
         try:
             multiply()
@@ -164,34 +180,34 @@ def kept_peak(device: Device, folder: Path, name: str) -> Peak | None:
 
 def measure(device: Device) -> dict[str, Any] | None:
     """Return bytes a second, and operations a second by dtype; None where it is busy."""
-    copy = device.copy()
-    if copy is None:
-        return None
-    best = _best(device, copy)
-    if best is None:
-        return None
-    # each byte is read and written
-    bandwidth = 2 * _COPIED_BYTES / best
-    # its memory goes before products need some
-    del copy
+    bandwidth = 0.0
+    for size, run in device.moves():
+        best = _best(device, run, warms=not bandwidth)
+        if best is None:
+            return None
+        bandwidth = max(size / best, bandwidth)
+        # its memory goes before products need some
+        del run
     flops: dict[str, float] = {}
     for dtype in _DTYPES:
-        for side in _SIDES:
-            run = device.product(dtype, side)
-            if run is None:
+        for shape in SHAPES:
+            product = device.product(dtype, shape)
+            if product is None:
                 continue
-            best = _best(device, run)
+            best = _best(device, product, warms=dtype not in flops)
             if best is None:
                 return None
-            flops[dtype] = max(2 * side**3 / best, flops.get(dtype, 0.0))
-    return {"bandwidth": bandwidth, "flops": flops} if flops else None
+            flops[dtype] = max(2 * math.prod(shape) / best, flops.get(dtype, 0.0))
+    halves = [flops[dtype] for dtype in _HALVES if dtype in flops]
+    flops |= {dtype: max(halves) for dtype in _HALVES if dtype in flops}
+    return {"bandwidth": bandwidth, "flops": flops} if bandwidth and flops else None
 
 
-def _best(device: Device, run: Run) -> float | None:
+def _best(device: Device, run: Run, *, warms: bool) -> float | None:
     """Return the seconds of the fastest run, None where the others are far from it."""
-    end = time.monotonic() + _WARM_SECONDS
     device.seconds(run)
-    while time.monotonic() < end:
+    end = time.monotonic() + _WARM_SECONDS
+    while warms and time.monotonic() < end:
         device.seconds(run)
     taken: list[float] = []
     end = time.monotonic() + _SECONDS

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from generator.evaluation.clock import calibration
-from generator.evaluation.clock.calibration import Run, kept_peak, measured_peak
+from generator.evaluation.clock.calibration import (
+    SHAPES,
+    Run,
+    Shape,
+    kept_peak,
+    measured_peak,
+)
 from generator.evaluation.clock.light import bound
 from generator.ops.work import Work
 
-COPY_SECONDS, PRODUCT_SECONDS = 1e-3, 2e-3
+COPY_SECONDS, SUM_SECONDS = 1e-3, 0.45e-3
+RATE = 5e14
 NAME = "GPU-1.json"
 
 
@@ -26,25 +34,25 @@ class FakeDevice:
         lacks: str = "",
         lasts: Callable[[int], float] = lambda number: 1.0,
         has_room: bool = True,
-        small: float = 1.1,
+        rates: Mapping[object, float] | None = None,
     ) -> None:
         self.driver, self.lacks, self.lasts = driver, lacks, lasts
-        self.has_room, self.small = has_room, small
+        self.has_room, self.rates = has_room, dict(rates or {})
         self.runs = 0
 
     def about(self) -> dict[str, str]:
         return {"device": "Card", "driver": self.driver, "torch": "2"}
 
-    def copy(self) -> Run | None:
-        return (lambda: COPY_SECONDS) if self.has_room else None
+    def moves(self) -> Sequence[tuple[int, Run]]:
+        size = 1 << 30
+        works = (2 * size, lambda: COPY_SECONDS), (size, lambda: SUM_SECONDS)
+        return works if self.has_room else ()
 
-    def product(self, dtype: str, side: int) -> Run | None:
-        seconds = PRODUCT_SECONDS * (side / 8192) ** 3 * self.of_small(side)
+    def product(self, dtype: str, shape: Shape) -> Run | None:
+        """Return one at the rate of its dtype and its shape."""
+        rate = RATE * self.rates.get(dtype, 1.0) * self.rates.get(shape, 1.0)
+        seconds = 2 * math.prod(shape) / rate
         return None if dtype == self.lacks else lambda: seconds
-
-    def of_small(self, side: int) -> float:
-        """Return how much longer a product of this side takes than its operations."""
-        return 1.0 if side == 8192 else self.small
 
     def seconds(self, run: Run) -> float:
         self.runs += 1
@@ -62,11 +70,11 @@ def test_peaks_are_of_the_fastest_run(tmp_path: Path) -> None:
     device = FakeDevice(lasts=lambda number: 1.1 if number % 5 == 0 else 1.0)
     peak = kept_peak(device, tmp_path, NAME)
     assert peak is not None
-    assert peak.bandwidth == pytest.approx(2 * (1 << 30) / COPY_SECONDS)
+    assert peak.bandwidth == pytest.approx((1 << 30) / SUM_SECONDS)
     assert set(peak.flops) == {"bfloat16", "float16", "float32", "float8"}
-    assert peak.flops["bfloat16"] == pytest.approx(2 * 8192**3 / PRODUCT_SECONDS)
+    assert peak.flops["bfloat16"] == pytest.approx(RATE)
     half = bound(Work(1 << 30, 0, {}), peak, 0)
-    assert half.milliseconds == pytest.approx(1e3 * COPY_SECONDS / 2)
+    assert half.milliseconds == pytest.approx(1e3 * SUM_SECONDS)
     for part in ("Card", "driver 580.1", "torch 2", "after a pause"):
         assert part in half.source
 
@@ -81,11 +89,31 @@ def test_peaks_are_measured_once(tmp_path: Path) -> None:
     assert set(kept) == {*about, "bandwidth", "flops"}
 
 
-def test_peak_is_that_of_the_better_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_peak_is_that_of_the_best_shape(tmp_path: Path, shape: Shape) -> None:
     # as where the larger product runs into the power limit
-    peak = kept_peak(FakeDevice(small=0.9), tmp_path, NAME)
+    peak = kept_peak(FakeDevice(rates={shape: 1.2}), tmp_path, NAME)
     assert peak is not None
-    assert peak.flops["float16"] == pytest.approx(2 * 8192**3 / PRODUCT_SECONDS / 0.9)
+    assert peak.flops["float8"] == pytest.approx(1.2 * RATE)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8"])
+def test_both_formats_of_16_bits_have_one_peak(tmp_path: Path, dtype: str) -> None:
+    # values of the one take more power than those of the other
+    peak = kept_peak(FakeDevice(rates={dtype: 1.05}), tmp_path, NAME)
+    assert peak is not None
+    faster = {"float8"} if dtype == "float8" else {"bfloat16", "float16"}
+    for name, rate in peak.flops.items():
+        assert rate == pytest.approx(RATE * (1.05 if name in faster else 1.0))
+
+
+@pytest.mark.parametrize("lacks", ["bfloat16", "float16"])
+def test_a_format_of_16_bits_that_a_card_lacks_has_no_peak(
+    tmp_path: Path, lacks: str
+) -> None:
+    peak = kept_peak(FakeDevice(lacks=lacks), tmp_path, NAME)
+    assert peak is not None
+    assert set(peak.flops) == {"bfloat16", "float16", "float32", "float8"} - {lacks}
 
 
 def test_peaks_that_were_measured_otherwise_are_measured_again(tmp_path: Path) -> None:
