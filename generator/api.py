@@ -170,6 +170,8 @@ def render(
             raise Failure(
                 f"{folder} lies in the dataset's {where}/: tests go elsewhere."
             )
+    if folder.exists() and not folder.is_dir():
+        raise Failure(f"Can't write tests to {folder}: it is a file, not a folder.")
     try:
         return generate(
             dataset.root,

@@ -47,7 +47,7 @@ def certify(
     sanitize: tuple[str, ...] = options.sanitize,
     soak: float = options.value(
         "How long the condition soak lasts.",
-        click.FloatRange(1.0, 86_400.0),
+        options.Seconds(1.0, 86_400.0),
         metavar="SECONDS",
         default=10.0,
     ),
@@ -56,7 +56,7 @@ def certify(
     ),
     timeout: float = options.value(
         "For one call.",
-        click.FloatRange(1.0, 3600.0),
+        options.Seconds(1.0, 3600.0),
         metavar="SECONDS",
         default=600.0,
     ),

@@ -92,7 +92,7 @@ def evaluate(
     ),
     soak: float = options.value(
         "How long the condition soak lasts.",
-        click.FloatRange(1.0, 86_400.0),
+        options.Seconds(1.0, 86_400.0),
         metavar="SECONDS",
         default=10.0,
     ),
@@ -111,20 +111,20 @@ def evaluate(
     ),
     timeout: float = options.value(
         "For one call.",
-        click.FloatRange(0.1, 3600.0),
+        options.Seconds(0.1, 3600.0),
         metavar="SECONDS",
         default=60.0,
     ),
     budget: float | None = options.value(
         "For all calls of a solution; by default --timeout twice, and a twentieth of it "
         "for each call.",
-        click.FloatRange(0.1),
+        options.Seconds(0.1, 604_800.0),
         metavar="SECONDS",
     ),
     memory_limit: int | None = options.value(
         "Memory that each process of a solution may have, and that torch may allocate "
         "for it on a GPU; 8192 on a CPU if not given.",
-        click.IntRange(1024),
+        click.IntRange(1024, 2**30),
         metavar="MIB",
     ),
     output: Path | None = options.path(

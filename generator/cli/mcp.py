@@ -18,7 +18,7 @@ def mcp(
     device: str = options.value("Where solutions run.", ["cpu", "cuda"], default="cpu"),
     timeout: float = options.value(
         "For one call.",
-        click.FloatRange(0.1, 3600.0),
+        options.Seconds(0.1, 3600.0),
         metavar="SECONDS",
         default=60.0,
     ),

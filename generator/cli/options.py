@@ -47,6 +47,22 @@ def command(name: str | None = None, **settings: Any) -> Makes:
     return made
 
 
+class Seconds(click.FloatRange):
+    """Seconds of a range. NaN is none, which click's own range lets through."""
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number; raises BadParameter."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return number
+
+
 def option(what: str, *names: str, **more: Any) -> Any:
     """Declare an option with the help `what`; its name is the parameter's if not given."""
 

@@ -16,6 +16,8 @@ from typing import Any, Literal
 from jsonschema_rs import Draft202012Validator
 
 from generator.dataset.json_file import (
+    JSON_NAN,
+    JSON_NUMBER,
     MAX_BYTES,
     MAX_SMALL,
     MAX_VALUES,
@@ -88,7 +90,9 @@ def _checked(read: JsonFile, kind: Kind, file: str) -> JsonFile:
         return read
     broken = check(read.value, kind, file)
     problems = (*read.problems, *_at_new_places(broken, read.problems))
-    return replace(read, problems=problems, ok=not broken)
+    # where a number can't be read a 0 stands, of which no rule is to speak
+    unread = any(p.rule in (JSON_NAN.id, JSON_NUMBER.id) for p in read.problems)
+    return replace(read, problems=problems, ok=not (broken or unread))
 
 
 def read_checked_lines(root: Path, file: str, kind: Kind) -> JsonLines:

@@ -111,9 +111,20 @@ def read_solutions(
                 f"There are no solutions in {quote(str(dataset), 200)}: they lie at "
                 "solutions/<author>/<op_type>/<definition>/<name>.json."
             )
-        raise Failure("no solution is chosen: none is of that author or definition.")
+        raise Failure(_none_chosen(dataset, authors))
     known = None if definitions is None else {file.name for file in definitions}
     return _distinct(read, known)
+
+
+def _none_chosen(dataset: Path, authors: Sequence[str]) -> str:
+    """Return why no solution is chosen, of a dataset that has some."""
+    there = {path.split("/")[1] for paths in _lying(dataset).values() for path in paths}
+    unknown = [author for author in authors if author not in there]
+    if unknown:
+        hint = did_you_mean(unknown[0], there)
+        return f"No solution of the dataset is by the author {quote(unknown[0])}.{hint}"
+    of = " by this author" if authors else ""
+    return f"The definitions that are chosen have no solution{of}."
 
 
 def _distinct(

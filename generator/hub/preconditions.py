@@ -124,7 +124,7 @@ def _of_rendering(
     if behind:
         chosen = " ".join(f"--op-type {op_type}" for op_type in sorted(op_types))
         message = (
-            f"{TESTS}/{some(behind, 1)} is not what gen-tests renders now: "
+            f"{TESTS}/ differs from what gen-tests renders now, in {some(behind, 1)}: "
             f"gen-tests {one_line(chosen)}."
         )
         yield Objection(RENDERING, None, message)

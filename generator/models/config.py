@@ -204,7 +204,8 @@ def read_config(path: Path) -> dict[str, Any]:
     NaN is refused: no figure is one.
     """
     shown = quote(str(path), 200)
-    data = read_text_file(path.parent, path.name, MAX_BYTES)
+    whole = path.absolute()  # of `.` the name is empty
+    data = read_text_file(whole.parent, whole.name, MAX_BYTES)
     if isinstance(data, Problem):
         raise Failure(f"{shown}: {data.message}")
     read = parse(data, path.name)

@@ -39,7 +39,8 @@ _TEXTS = ("definition", "case", "verdict")
 def read_failure(path: Path) -> dict[str, Any]:
     """Return the value of a failure's JSON file. Raises Failure for another file."""
     try:
-        value = json.loads(read_bytes(path.parent, path.name, _MOST_BYTES))
+        whole = path.absolute()  # of `.` the name is empty
+        value = json.loads(read_bytes(whole.parent, whole.name, _MOST_BYTES))
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}.") from None
     except (ValueError, RecursionError):

@@ -323,7 +323,7 @@ def open_repository(dataset: Path) -> Repository:
     opened = pygit2.Repository(folder) if place is not None else None
     if opened is None or opened.workdir is None:
         raise Failure(
-            f"{where} is not in a git checkout: a review compares revisions. "
+            f"{where} is not in a git checkout, which has the revisions to compare. "
             "To check files alone: trace-dataset validate."
         )
     below = os.path.relpath(folder, os.path.realpath(opened.workdir))

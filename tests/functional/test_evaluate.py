@@ -112,7 +112,7 @@ def test_one_seed_asks_the_same(root: Path) -> None:
         (["righ"], "No solution is named"),
         ([NORM], "That is a definition: --definition-name"),
         (["missing.json"], "missing.json"),
-        (["--author", "nobody"], "no solution is chosen"),
+        (["--author", "testr"], "author 'testr'. Did you mean 'tester'?"),
         (["--op-type", "rmsnor"], "No op_type"),
         (["right", "--timing"], "--timing goes with --device cuda"),
         (["right", "--starts", "4"], "--starts goes with --timing"),
@@ -126,6 +126,9 @@ def test_one_seed_asks_the_same(root: Path) -> None:
                 ("", "'--starts': '' is not a valid integer range."),
             )
         ),
+        (["right", "--timeout", "nan"], "'nan' is no number of seconds"),
+        (["right", "--budget", "inf"], "not in the range"),
+        (["right", "--memory-limit", "9" * 30], "not in the range"),
     ],
 )
 def test_wrong_usage_is_one_line(root: Path, arguments: list[str], said: str) -> None:

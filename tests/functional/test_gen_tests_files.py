@@ -236,7 +236,7 @@ def test_a_record_cannot_name_other_files(dataset: Dataset) -> None:
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        ("a_file", "Not a directory"),
+        ("a_file", "it is a file, not a folder"),
         ("a_file/inside", "Not a directory"),
         ("in_the_way", "it is a folder, not a file"),
     ],

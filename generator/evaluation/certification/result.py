@@ -65,10 +65,19 @@ def certify_task(
 def read_lines(path: Path) -> list[Certified]:
     """Return the results of a file of `certify --output`. Raises Failure."""
     try:
-        lines = path.read_text("utf-8").splitlines()
-        return [Certified(**json.loads(line)) for line in lines if line.strip()]
-    except (OSError, ValueError, TypeError) as error:
-        raise Failure(f"{path}: no results of trace-dataset certify: {error}") from None
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror or error}.") from None
+    results = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                results.append(Certified(**json.loads(line)))
+            except (ValueError, TypeError, RecursionError):
+                raise Failure(
+                    f"{path} line {number} is no result of trace-dataset certify --output."
+                ) from None
+    return results
 
 
 def kept(dataset: Path) -> dict[str, Certified]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
-from generator.dataset.schema import Kind, check, load_schema
+from generator.dataset.schema import Kind, check, checked_definition, load_schema
 from generator.problems import MAX_PROBLEMS
 
 KINDS: tuple[Kind, ...] = ("definition", "workload", "solution", "trace")
@@ -294,3 +294,16 @@ def test_a_figure_need_not_be_finite(number: float) -> None:
     line = copy.deepcopy(load_schema("trace")["examples"][0])
     line["evaluation"]["performance"]["latency_ms"] = number
     assert check(line, "trace", "x") == ()
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "NaN"])
+def test_no_rule_speaks_of_what_stands_for_a_number_that_cannot_be_read(
+    number: str,
+) -> None:
+    value = copy.deepcopy(load_schema("definition")["examples"][0])
+    axis = next(a for a in value["axes"].values() if a["type"] == "const")
+    axis["value"] = 4242
+    text = json.dumps(value).replace("4242", number)
+    read = checked_definition(text.encode(), "definitions/a/b.json")
+    assert [p.rule for p in read.problems] in (["json-number"], ["json-nan"])
+    assert not read.ok

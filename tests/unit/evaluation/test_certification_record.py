@@ -127,11 +127,11 @@ def test_broken_record_is_one_line(root, text):
         kept(root)
 
 
-@pytest.mark.parametrize("text", ["x", '{"definition": 1}'])
+@pytest.mark.parametrize("text", ["x", '{"definition": 1}', "[1]", "\udcff"])
 def test_broken_results_are_one_line(tmp_path, text):
     path = tmp_path / "results.jsonl"
-    path.write_text(text)
-    with pytest.raises(Failure, match="no results of trace-dataset certify"):
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(Failure, match="line 1 is no result of trace-dataset certify"):
         read_lines(path)
 
 
