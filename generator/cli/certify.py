@@ -7,8 +7,6 @@ import secrets
 from dataclasses import asdict
 from pathlib import Path
 
-import click
-
 from generator.api import require_device
 from generator.cli import options
 from generator.cli.choose import Choice

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from generator.cli import options
 from generator.cli.output import require_modules, say
 
