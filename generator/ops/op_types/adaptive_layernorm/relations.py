@@ -12,7 +12,8 @@ from kernel_judge.relation import Bound, Claim, RelatedCalls, RelatedCase, Relat
 _SAME = Bound(EXACT, "the same operations on the same numbers")
 _ORDER = Bound(
     Tolerance(rtol=8e-3, atol=1.2e-5, nmse=1e-6),
-    "float32 means in another order; both sides round once, to neighbours at most",
+    "float32 means in another order, as a GPU takes them of fewer rows too; both sides "
+    "round once, to neighbours at most",
 )
 _SCALED = Bound(
     Tolerance(rtol=8e-3, atol=1.2e-5, nmse=1e-6),
@@ -28,7 +29,7 @@ def norm_relations(definition: Definition) -> list[Relation]:
     return [
         reordered("samples-reversed", ["batch_size"], same, cases),
         reordered("patches-reversed", ["seq_len"], same, cases),
-        in_two_parts("samples-in-two", "batch_size", same, cases),
+        in_two_parts("samples-in-two", "batch_size", order, cases),
         reordered("columns-reversed", ["hidden_size"], order, cases),
         Relation("rows-scaled", _scaled, cases),
         Relation("no-gain-and-shift", _plain, cases),
