@@ -88,8 +88,13 @@ class Starts:
                     secret = self._secrets()
                 reasons: list[str] = []
                 about = (self.session, asked, left, others, passes_outputs, secret)
-                is_last = number + 1 == self._count
-                times = timed(*about, field, reasons, is_last=is_last)
+                times = timed(
+                    *about,
+                    field,
+                    reasons,
+                    is_first=number == 0,
+                    is_last=number + 1 == self._count,
+                )
                 seconds.lap("timing")
                 notes += [self._where(number) + note for note in reasons]
                 if worst(times).verdict != PASSED:

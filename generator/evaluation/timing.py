@@ -177,13 +177,15 @@ def timed(
     rivals: Field,
     notes: list[str],
     *,
+    is_first: bool = True,
     is_last: bool = True,
 ) -> list[CaseVerdict]:
     """Return the verdicts with times of all workloads, or of all cases without any.
 
     `others` are the `second_draws`, released unless another start is to come. What timed
     calls wrote is judged again; a wrong one replaces the case's verdict. Why a case has no
-    times is added to `notes`.
+    times is added to `notes`. Unless it is the first start, which was judged before, each
+    workload has a judged call that is not timed: solutions compile and tune in it.
     """
     if asked.subject.op.only_moves:
         # while the judge holds the GPU, and while contexts change
@@ -198,14 +200,18 @@ def timed(
             if one is None:
                 times.append(case)
                 continue
+            which = "its first call"
             try:
+                if not is_first:
+                    table.call(case.case, one)
+                which = "a timed call"
                 timing = table.timing(case.case, one, others[case.case])
                 times.append(replace(case, timing=timing))
             except (Untimed, NoRoom) as untimed:
                 notes.append(f"{case.case}: not timed: {untimed}")
                 times.append(case)
             except Refused as refused:
-                why = f"in a timed call: {refused.reason}"
+                why = f"in {which}: {refused.reason}"
                 times.append(replace(case, verdict=refused.verdict, reason=why))
                 if refused.verdict != INCORRECT_NUMERICAL:
                     return times
@@ -239,6 +245,11 @@ class _Table:
         """Give the memory back that the solution and the reference returned in."""
         for arena in self._arenas.values():
             arena.close()
+
+    def call(self, name: str, one: Round) -> None:
+        """Have one ordinary call of a workload made and judged. Raises Refused."""
+        about = one.inputs, one.filled, 0, one.case.axes
+        self._judge.compared(name, one, self._judge.called(*about))
 
     def timing(self, name: str, one: Round, other: Round) -> dict[str, Any]:
         """Return the figures of a workload, of two draws. Raises Refused."""

@@ -41,7 +41,7 @@ class Fakes:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cores: int = 16) -> None:
         self.events: list[str] = []
-        self.timed: list[tuple[str, str, Any, tuple[str, ...], bool]] = []
+        self.timed: list[tuple[str, str, Any, tuple[str, ...], bool, bool]] = []
         self.answers: dict[int, Any] = {}
         self.sessions = self.fields = 0
         self.reference = SimpleNamespace(
@@ -87,10 +87,11 @@ class Fakes:
         field: Any,
         notes: list[str],
         *,
+        is_first: bool,
         is_last: bool,
     ) -> list[CaseVerdict]:
         names = tuple(case.case for case in cases)
-        self.timed.append((session.name, field.name, secret, names, is_last))
+        self.timed.append((session.name, field.name, secret, names, is_first, is_last))
         self.events.append("timed")
         answer = self.answers.get(len(self.timed), {})
         found = []
@@ -122,10 +123,11 @@ def test_each_start_has_new_processes_and_a_secret_of_its_own(
 ) -> None:
     fakes = Fakes(monkeypatch)
     found, notes, run = fakes.run(3)
-    sessions, fields, secrets, _, last = zip(*fakes.timed, strict=True)
+    sessions, fields, secrets, _, first, last = zip(*fakes.timed, strict=True)
     assert sessions == ("session 1", "session 2", "session 3")
     assert fields == ("rivals 1", "rivals 2", "rivals 3")
     assert secrets == (5, 100, 101)
+    assert first == (True, False, False)
     assert last == (False, False, True)
     assert fakes.events.count("reference closed") == 2
     assert run.session.name == "session 3"
@@ -209,7 +211,7 @@ def test_a_solution_does_not_choose_which_of_its_starts_count(
     assert found["v"].timing is not None
     assert notes == ["start 2: w: not timed"]
     # and no further start is spent on it
-    assert [names for *_, names, _ in fakes.timed] == [
+    assert [names for *_, names, _, _ in fakes.timed] == [
         ("w", "v", "own"),
         ("w", "v"),
         ("v",),
