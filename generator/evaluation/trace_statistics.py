@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from generator.dataset.artifacts import Key, discover_artifacts
 from generator.dataset.file_reading import opened
 from generator.dataset.json_file import MAX_BYTES
+from generator.evaluation.clock.offsets import error_of_one
 from generator.problems import Failure
 from generator.problems.messages import one_line, quote
 
@@ -45,7 +46,7 @@ class SolutionStatistics:
     `traced` workloads have a trace of it, of which `passed` are PASSED. `speedup` is the
     geometric mean of the speedups that its PASSED traces state. `contested` are the
     workloads that a solution of the definition passed with a latency; it `won` those
-    where no latency is less. Of each definition and hardware one solution is the best:
+    where no latency is less by more than both may be off. Of each definition and hardware one solution is the best:
     one without a failure before others, then the one that passed most workloads, then
     the one with the greatest speedup.
     """
@@ -223,7 +224,8 @@ _TABLES = """
     CREATE TABLE workload (filename TEXT, uuid TEXT, axes TEXT);
     CREATE TABLE trace (
         filename TEXT, uuid TEXT, axes TEXT, solution TEXT, status TEXT, hardware TEXT,
-        timestamp TEXT, latency DOUBLE, reference DOUBLE, speedup DOUBLE, error DOUBLE
+        timestamp TEXT, latency DOUBLE, reference DOUBLE, speedup DOUBLE, off DOUBLE,
+        error DOUBLE
     );
 """
 
@@ -255,6 +257,10 @@ _FIELDS = {
         TRY_CAST(evaluation.performance->>'$.latency_ms' AS DOUBLE),
         TRY_CAST(evaluation.performance->>'$.reference_latency_ms' AS DOUBLE),
         TRY_CAST(evaluation.performance->>'$.speedup_factor' AS DOUBLE),
+        -- more than a figure of one start is off by wins nothing
+        greatest(least(coalesce(TRY_CAST(
+            evaluation.performance->>'$.error_ms' AS DOUBLE
+        ), {error_of_one()}), {error_of_one()}), 0.0),
         greatest(
             TRY_CAST(evaluation.correctness->>'$.max_relative_error' AS DOUBLE),
             TRY_CAST(evaluation.correctness->>'$.max_absolute_error' AS DOUBLE)
@@ -305,14 +311,16 @@ _JUDGING = {
     # of several traces of one run the last counts
     "latest": f"""
     SELECT {_RUN}, author, unnest(arg_max(
-        {{'status': status, 'latency': latency, 'speedup': speedup}}, timestamp
+        {{'status': status, 'latency': latency, 'speedup': speedup, 'off': off}}, timestamp
     ))
     FROM judged WHERE stale IS NULL AND contradicted IS NULL
     GROUP BY {_RUN}, author
     """,
     "contest": """
-    SELECT * FROM latest JOIN (
-        SELECT op_type, definition, hardware, uuid, min(latency) AS least
+    SELECT *, latency <= least + sqrt(off * off + least_off * least_off) AS is_won
+    FROM latest JOIN (
+        SELECT op_type, definition, hardware, uuid, min(latency) AS least,
+            arg_min(off, latency) AS least_off
         FROM latest WHERE status = 'PASSED' AND latency > 0
         GROUP BY ALL
     ) USING (op_type, definition, hardware, uuid)
@@ -328,10 +336,12 @@ _SOLUTIONS = """
         SELECT op_type, definition, hardware, solution, author, count(*) AS traced,
             count(*) FILTER (status = 'PASSED') AS passed,
             exp(avg(ln(speedup)) FILTER (status = 'PASSED' AND speedup > 0)) AS speedup,
-            count(*) FILTER (status = 'PASSED' AND latency = least) AS won,
+            count(*) FILTER (status = 'PASSED'
+                AND latency <= least + sqrt(off * off + least_off * least_off)) AS won,
             coalesce(any_value(contested), 0) AS contested
         FROM latest
-        LEFT JOIN (SELECT DISTINCT op_type, definition, hardware, uuid, least FROM contest)
+        LEFT JOIN (SELECT DISTINCT op_type, definition, hardware, uuid, least,
+            least_off FROM contest)
             USING (op_type, definition, hardware, uuid)
         LEFT JOIN (
             SELECT op_type, definition, hardware, count(DISTINCT uuid) AS contested
@@ -345,7 +355,7 @@ _SOLUTIONS = """
 _AUTHORS = """
     SELECT author, count(DISTINCT (op_type, definition, solution)),
         count(DISTINCT (op_type, definition, hardware, uuid))
-            FILTER (status = 'PASSED' AND latency = least) AS won,
+            FILTER (status = 'PASSED' AND is_won) AS won,
         count(DISTINCT (op_type, definition, hardware, uuid)) AS contested
     FROM contest GROUP BY author ORDER BY won / contested DESC, author
 """

@@ -97,6 +97,42 @@ def test_the_fastest_on_each_hardware_is_best(tmp_path: Path) -> None:
     assert (author.won, author.contested) == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("latencies", "errors", "won"),
+    [
+        # what two figures of one start may be off by: 2.6 µs
+        ((0.0250, 0.0270), (None, None), (1, 1)),
+        ((0.0250, 0.0280), (None, None), (1, 0)),
+        # of several starts their error is known
+        ((0.0250, 0.0260), (0.0005, 0.0005), (1, 0)),
+        ((0.0250, 0.0255), (0.0005, 0.0005), (1, 1)),
+        # nobody wins by stating that it may be off, nor by what is no error
+        ((0.0250, 0.0400), (0.0005, 1e6), (1, 0)),
+        ((0.0250, 0.0400), (0.0005, -1e6), (1, 0)),
+        ((0.0250, 0.0400), (0.0005, "NaN"), (1, 0)),
+        ((0.0250, 0.0400), (1e6, 0.0005), (1, 0)),
+        ((0.0250, 0.0400), ("x", [1]), (1, 0)),
+    ],
+)
+def test_a_difference_that_nobody_can_tell_wins_nothing(
+    tmp_path: Path, latencies: Any, errors: Any, won: Any
+) -> None:
+    traces = []
+    for name, latency, error in zip(("fast", "slow"), latencies, errors, strict=True):
+        one = trace(name, "u0", latency)
+        if error is not None:
+            one["evaluation"]["performance"]["error_ms"] = error
+        traces.append(one)
+    found = statistics(tmp_path, *traces)
+    assert (
+        tuple(
+            next(row.won for row in found.solutions if row.solution == name)
+            for name in ("fast", "slow")
+        )
+        == won
+    )
+
+
 def test_who_fails_is_not_best_and_wins_nothing(tmp_path: Path) -> None:
     found = statistics(
         tmp_path,
