@@ -29,7 +29,13 @@ SEGMENTS = "segment_gemm_fp16_k16_n4096"
 APPEND = "append_paged_mla_kv_cache_ckv512_kpe64"
 ROUTING = "fused_topk_deepseek_e160_k8_ng1_kg1"
 COMBINE, LOSSES = "moe_combine_ep16_h7168", "linear_cross_entropy_v50257_h1600"
+BLOCKS, MASKED = (
+    "block_sparse_run_r64_c64_h12_kv12_d128",
+    "block_sparse_run_mask_r1_c128_h16_kv1_d128",
+)
+VARIABLE = "variable_block_sparse_run_h12_kv12_d128"
 QUANTISED = "mla_rope_quantize_fp8_gptj_h16_rope64_nope512"
+_COLUMNS = "columns = indices[bounds[row] : bounds[row + 1]]"
 Run = Callable[..., Any]
 
 
@@ -170,6 +176,36 @@ def defects() -> dict[str, tuple[str, str, Run]]:
                 QUANTISED,
                 "(x.float() * scale)",
                 "(x.float() * float(torch.tensor(scale).bfloat16()))",
+            ),
+        ),
+        "numbers of blocks in 8 bits": (
+            MASKED,
+            "many-blocks",
+            edited(MASKED, _COLUMNS, f"{_COLUMNS} % 256"),
+        ),
+        "256 blocks of a row": (
+            BLOCKS,
+            "many-blocks",
+            edited(BLOCKS, _COLUMNS, f"{_COLUMNS}[:256]"),
+        ),
+        "rows of blocks in 8 bits": (
+            VARIABLE,
+            "many-blocks",
+            edited(
+                VARIABLE,
+                "block_mask[head].",
+                "block_mask[head][torch.arange(block_mask.shape[1]) % 256].",
+            ),
+        ),
+        "sizes of blocks in 8 bits": (
+            VARIABLE,
+            "large-blocks",
+            edited(
+                VARIABLE,
+                "seen = seen.repeat_interleave(block_col_sz[head], dim=1)",
+                "seen = seen.repeat_interleave(block_col_sz[head] % 256, dim=1)\n"
+                "        seen = torch.cat([seen, torch.zeros_like(k[head, :, :1]).bool()"
+                ".T.expand(len(seen), -1)], dim=1)[:, : k.shape[1]]",
             ),
         ),
         "factor in bfloat16": (

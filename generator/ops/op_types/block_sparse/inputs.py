@@ -32,7 +32,7 @@ def sparse_inputs(definition: Definition, case: Case, stream: Stream) -> dict[st
     elif "mask" in definition.interface.inputs:
         inputs |= _causal_blocks(axes, case, stream)
     else:
-        inputs |= _blocks(
+        inputs |= chosen_blocks(
             rows_of(case, axes["num_block_columns"], stream.child("rows"))
         )
     return {name: inputs[name] for name in definition.interface.inputs}
@@ -46,7 +46,8 @@ def rows_of(case: Case, columns: int, stream: Stream) -> list[list[int]]:
     ]
 
 
-def _blocks(rows: list[list[int]]) -> dict[str, Any]:
+def chosen_blocks(rows: list[list[int]]) -> dict[str, Any]:
+    """Return indptr and indices, int32, of the columns of each block row."""
     ends = torch.tensor([0, *map(len, rows)]).cumsum(0)
     chosen = [column for row in rows for column in row]
     return {
@@ -80,7 +81,10 @@ def _causal_blocks(axes: dict[str, int], case: Case, stream: Stream) -> dict[str
     positions, length = list(case.params["positions"]), axes["block_columns"]
     rows = causal_rows(positions, length, stream.child("rows"))
     mask = causal_mask(rows, positions, length)
-    return {**_blocks(rows), "mask": mask.expand(-1, axes["block_rows"], -1).clone()}
+    return {
+        **chosen_blocks(rows),
+        "mask": mask.expand(-1, axes["block_rows"], -1).clone(),
+    }
 
 
 def causal_blocks(positions: tuple[int, ...], length: int) -> int:
