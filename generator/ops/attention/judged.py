@@ -20,6 +20,7 @@ import torch
 
 from generator.ops.attention.caches import drawn_scale
 from generator.ops.attention.cases import logit_params, paged_case
+from generator.ops.attention.low_logits import low_logits
 from generator.ops.attention.sequences import is_prefill
 from generator.ops.far_factors import with_factors
 from kernel_judge.definition import LIMITS, Case, Definition
@@ -89,7 +90,7 @@ def far_of_attention(definition: Definition, declared: Sequence[Case]) -> list[C
     -100, or stands for masked keys, is larger than all there are.
     """
     asked = [case for case in declared if case.moved and not _is_of_queries(case)]
-    asked += _lone_keys(definition, declared)
+    asked += [*_lone_keys(definition, declared), *low_logits(definition, declared)]
     if not any(_is_of_queries(case) for case in declared):
         return asked
     halfway = math.log2(1.0 + 2.0**-11)

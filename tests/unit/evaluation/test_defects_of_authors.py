@@ -35,6 +35,18 @@ BLOCKS, MASKED = (
 )
 VARIABLE = "variable_block_sparse_run_h12_kv12_d128"
 QUANTISED = "mla_rope_quantize_fp8_gptj_h16_rope64_nope512"
+# whose texts give masked keys minus infinity
+MASKS = (
+    "gqa_ragged_prefill_causal_h32_kv8_d128",
+    "gqa_paged_prefill_causal_h32_kv8_d128_ps64",
+    "gqa_paged_prefill_causal_kve4m3_h32_kv4_d128_ps64",
+    "gqa_paged_prefill_custom_mask_h32_kv8_d128_ps64",
+    "mla_paged_prefill_causal_kve4m3_h16_ckv512_kpe64_ps64",
+    "mla_ragged_prefill_causal_h128_qk192_vo128",
+    "pod_causal_h32_kv4_d128_ps64",
+    MASKED,
+    VARIABLE,
+)
 _COLUMNS = "columns = indices[bounds[row] : bounds[row + 1]]"
 Run = Callable[..., Any]
 
@@ -110,6 +122,30 @@ def defects() -> dict[str, tuple[str, str, Run]]:
         "largest logit of 0": (DECODE, "lone-keys", online(0.0)),
         "largest logit of -100": (DECODE, "lone-keys", online(-100.0)),
         "masked at -100": (DECODE, "lone-keys", online(-math.inf, -100.0)),
+        "largest logit of -10,000": (DECODE, "low-logits", online(-1e4)),
+        "masked at -10,000": (DECODE, "low-logits", online(-math.inf, -1e4)),
+        **{
+            f"masked at -10,000, {name}": (
+                name,
+                "low-logits",
+                edited(name, "-math.inf", "-1e4"),
+            )
+            for name in MASKS
+        },
+        "padding at -10,000": (
+            CROSS,
+            "lowest-logits",
+            edited(CROSS, "-torch.inf", "-10_000.0"),
+        ),
+        "minus infinity at -10,000": (
+            ADDED,
+            "lowest-logits",
+            edited(
+                ADDED,
+                "softmax(logits",
+                "softmax(logits.masked_fill(logits.isneginf(), -1e4)",
+            ),
+        ),
         "masked at -100, of text": (
             CROSS,
             "low-logits",

@@ -190,7 +190,7 @@ def test_far_scales_are_asked_and_of_queries_a_scale_of_many_bits() -> None:
         known = subject.definition
         return [case.name for case in far_cases(known, subject.op.cases(known))]
 
-    assert asked_of(DECODE) == ["lone-keys", "scale-of-many-bits"]
+    assert asked_of(DECODE) == ["lone-keys", "low-logits", "scale-of-many-bits"]
     # what is large there are scales of stored keys, which are multiplied with sm_scale
     stored = "gqa_paged_decode_kve4m3_h32_kv8_d128_ps64"
     assert {"factors-up", "factors-down"} <= {*asked_of(stored)}

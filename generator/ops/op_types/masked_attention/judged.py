@@ -2,8 +2,10 @@
 
 A definition whose mask is bool states what a sequence without a key returns. Engines fill a
 float mask with a large negative number, and then hide all keys of padding by it: a softmax
-of such logits is that of the others. Production kernels are not asked: what they return
-without a key differs, and so does the least number that they tell from minus infinity.
+of such logits is that of the others. Whoever hides keys of padding by -10,000 has to have
+larger logits; of the lowest ones here each key has the same, -32,768 or less. Production
+kernels are not asked: what they return without a key differs, and so does the least number
+that they tell from minus infinity.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ _SIZES = {"batch_size": 3, "q_len": 5, "kv_len": 70}
 _HIDDEN, _ALL_HIDDEN = -10_000.0, -256.0
 # queries and keys along one direction, of opposite signs: logits of -288 and about
 _AGAINST = 6.0
+# such queries and keys with the same in all elements: logits of -32,768 and less
+_LARGE = 64.0
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -32,10 +36,13 @@ def cases(definition: Definition) -> list[Case]:
     if "relative_bias" in inputs:
         axes = {"batch_size": 2, "seq_len": 33}
         return [_case("low-logits", _against(0.125), axes)]
-    low = _case("low-logits", _against(1.0), _SIZES)
+    low = [
+        _case("low-logits", _against(1.0), _SIZES),
+        _case("lowest-logits", _alike, _SIZES),
+    ]
     if inputs["mask"].dtype == "bool":
-        return [low, _case("no-keys", _without_keys, _SIZES)]
-    return [low, _case("finite-mask", _finite, _SIZES)]
+        return [*low, _case("no-keys", _without_keys, _SIZES)]
+    return [*low, _case("finite-mask", _finite, _SIZES)]
 
 
 def _case(
@@ -59,6 +66,16 @@ def _finite(inputs: dict[str, Any]) -> None:
     hidden = mask.isneginf()
     mask[hidden] = _HIDDEN
     mask[2] = _ALL_HIDDEN
+
+
+def _alike(inputs: dict[str, Any]) -> None:
+    """Make all keys alike, and queries against them; what is added is 0 or hides."""
+    signs = 1.0 - 2.0 * (torch.arange(inputs["q"].shape[-1]) % 3 % 2)
+    for name, size in (("q", _LARGE), ("k", -_LARGE)):
+        inputs[name] = (size * signs).bfloat16().expand_as(inputs[name]).clone()
+    mask = inputs["mask"]
+    if mask.dtype != torch.bool:
+        mask[~mask.isneginf()] = 0.0
 
 
 def _against(share: float) -> Callable[[dict[str, Any]], None]:

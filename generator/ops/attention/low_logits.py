@@ -1,0 +1,66 @@
+"""The case of logits beneath the numbers that stand for masked keys.
+
+Some kernels give masked keys a logit of -10,000 in place of minus infinity, or begin their
+largest one there. It is then larger than all that a query sees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from generator.ops.attention.variant import has_sinks, variant_of
+from generator.ops.own_inputs import OwnInputs
+from generator.ops.registry import optional_op_module
+from kernel_judge.definition import LIMITS, Case, Definition
+from kernel_judge.inputs.seeded_inputs import Stream
+
+# FlashInfer's kernels take less than -5e4, before sm_scale and stored scales, for masked
+_LEAST = 3.6e4
+# of latent attention the rest of a key is a value as well, and has to vary
+_QUERIES = ("q_pe", "q", "q_p", "q_d")
+_KEYS = ("kpe_cache", "k_cache", "k", "k_p")
+
+
+def low_logits(definition: Definition, declared: Sequence[Case]) -> list[Case]:
+    """Return the case whose keys are all alike, with a logit of -18,000 to -36,000 each.
+
+    So each key that a query sees has the same share, whatever a logit is rounded to; being
+    sums of one power of two they are exact. None where a cap or a sink leaves nothing to
+    masked keys at -10,000, or where by slopes rounding such logits decides.
+    """
+    variant = variant_of(definition)
+    if variant.soft_cap > 0 or variant.slopes or has_sinks(definition):
+        return []
+    usual = [case for case in declared if case.name == "other-scale"]
+    return [
+        OwnInputs(
+            "low-logits",
+            LIMITS,
+            case.axes,
+            case.params,
+            make_inputs=_alike,
+        )
+        for case in usual
+    ]
+
+
+def _alike(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
+    """Return the op's inputs with all keys along one line, and queries against it."""
+    op = optional_op_module(definition.op_type, "op")
+    assert op is not None
+    inputs: dict[str, Any] = op.OP.make_inputs(definition, case, stream)
+    inputs["sm_scale"] = 1.0
+    if "q_nope" in inputs:
+        inputs["q_nope"] = torch.zeros_like(inputs["q_nope"])
+    for names, sign in ((_QUERIES, 1.0), (_KEYS, -1.0)):
+        for name in [n for n in names if n in inputs]:
+            length = inputs[name].shape[-1]
+            power = math.floor(math.log2(_LEAST / length))
+            half = (power + (sign > 0)) // 2
+            row = sign * 2.0**half * (1.0 - 2.0 * (torch.arange(length) % 3 % 2))
+            inputs[name] = row.to(inputs[name].dtype).expand_as(inputs[name]).clone()
+    return inputs
