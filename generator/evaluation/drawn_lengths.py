@@ -18,8 +18,9 @@ where weights are large, fewer residues are drawn, two at least.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -28,6 +29,7 @@ from generator.ops.registry import optional_op_module
 from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.memory import tensor_bytes
 
+AxesOfRows = Callable[[int], dict[str, int]]
 RESIDUES, BLOCKS = 16, 8
 # arguments of all calls for one solution together, and of one call
 _TOTAL_BYTES = {"cpu": 640 << 20, "cuda": 4 << 30}
@@ -58,9 +60,11 @@ def drawn_lengths(
         return
     if "kv_lens" in usual.params and "q_lens" in usual.params:
         yield from _sequences(definition, usual, draw, device.type)
-    elif len(usual.axes) == 1 and not usual.params.keys() & _OF_ROWS:
+        return
+    axes_of_rows = _axes_of_rows(definition, usual)
+    if axes_of_rows is not None and not usual.params.keys() & _OF_ROWS:
         repeats = {case.repeats for case in cases if case.repeats}
-        yield from _rows(definition, usual, draw, device.type, repeats)
+        yield from _rows(definition, usual, axes_of_rows, draw, device.type, repeats)
 
 
 # parameters that say something of each row
@@ -77,16 +81,30 @@ def _usual(cases: Sequence[Case]) -> Case | None:
     return fitting[0] if fitting else None
 
 
+def _axes_of_rows(definition: Definition, usual: Case) -> AxesOfRows | None:
+    """Return what makes a call's axes of a number of rows: the op says it where they are several."""
+    judged = optional_op_module(definition.op_type, "judged")
+    stated: Callable[[Definition, int], dict[str, int]] | None
+    stated = getattr(judged, "rows_axes", None)
+    if stated is not None:
+        return partial(stated, definition)
+    if len(usual.axes) > 1:
+        return None
+    (axis,) = usual.axes
+    return lambda rows: {axis: rows}
+
+
 def _rows(
     definition: Definition,
     usual: Case,
+    axes_of_rows: AxesOfRows,
     draw: random.Random,
     device: str,
     repeats: Collection[str],
 ) -> Iterator[Case]:
     """Yield rows of drawn numbers; many repeat where `repeats` has their axis."""
-    (axis,) = usual.axes
-    fixed = tensor_bytes(definition, replace(usual, axes={axis: 0}))
+    axis = next(iter(usual.axes))
+    fixed = tensor_bytes(definition, replace(usual, axes=axes_of_rows(0)))
     lengths = _stratified(draw)
     light = fixed <= _LIGHT_BYTES or device != "cpu"
     if light:
@@ -96,7 +114,7 @@ def _rows(
         lengths += [_LONGEST[device] + draw.randrange(1, 1_000)]
     left = _TOTAL_BYTES[device]
     for number, length in enumerate(lengths):
-        case = replace(usual, axes={axis: length})
+        case = replace(usual, axes=axes_of_rows(length))
         if length > _MANY_ROWS and axis in repeats:
             case = replace(case, repeats=axis)
         size = tensor_bytes(definition, case)

@@ -55,6 +55,8 @@ TOLERANCES = (
 # of e2m1 codes that are equally frequent
 _MEAN_SQUARE = 8.5625
 _LEAST, _MOST = 8.0, 32.0
+# powers of two by which scales of e4m3 are mostly subnormal
+SMALL_SCALES = {"a_scale": -12.0, "b_scale": -12.0, "alpha": 24.0}
 # the bit of a code that is its sign
 _SIGN = 8
 
@@ -90,14 +92,13 @@ def cases(definition: Definition) -> list[Case]:
 def _far_apart(definition: Definition, case: Case) -> list[Case]:
     """Return a case with scales far from the usual, in e4m3 up to its largest, 448."""
     if is_mx(definition):
-        return far_apart(case, "a_scale", against=("b_scale",))
+        # beyond float16, and what it makes of scales around its largest
+        return far_apart(case, "a_scale", against=("b_scale",), exponent=40.0)
     # 32 times 2^3.8 is 446
     up = {"a_scale": 3.8, "b_scale": 3.8, "alpha": -9.0}
-    # mostly subnormal
-    down = {"a_scale": -12.0, "b_scale": -12.0, "alpha": 24.0}
     return [
         with_factors(case, "factors-up", **up),
-        with_factors(case, "factors-down", **down),
+        with_factors(case, "factors-down", **SMALL_SCALES),
     ]
 
 
