@@ -178,12 +178,15 @@ def evaluate(
     # before torch is imported here: so it is in both processes at a time
     share = 1.0 if device == "cuda" else 0.0
     runs = options.make_executor(executor, jobs, gpus=share, begins=_TASKS)
-    from generator import api
-    from generator.evaluation.environment import environment, now
-    from generator.evaluation.evaluate import EvaluationRequest
-    from generator.evaluation.failures import without_details
-    from generator.evaluation.report import evaluation_report
-    from generator.evaluation.traces import after_earlier_traces, trace_files
+    from generator.execution.collecting import uncollected
+
+    with uncollected():
+        from generator import api
+        from generator.evaluation.environment import environment, now
+        from generator.evaluation.evaluate import EvaluationRequest
+        from generator.evaluation.failures import without_details
+        from generator.evaluation.report import evaluation_report
+        from generator.evaluation.traces import after_earlier_traces, trace_files
 
     api.require_sandbox(device)
     dataset = choice.opened()

@@ -42,7 +42,10 @@ def main() -> None:
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     os.close(null)
+    # what an import makes stays
+    gc.disable()
     torch = importlib.import_module("torch")
+    gc.enable()
     torch.set_num_threads(1)
     gc.freeze()
     frames.send(channel, {"ready": torch.__version__})

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.execution.child import Event, Link, by_status
+from generator.execution.collecting import uncollected
 from generator.execution.forks import Forks
 from generator.execution.limits import adopt_orphans, die_with_parent
 from generator.execution.outcome import CRASHED, Folder, Outcome, Task
@@ -205,11 +206,12 @@ def serve(parent: int, descriptor: int, module: str) -> None:
     adopt_orphans()
     # a fork closes it, and finds torch loaded
     link = Link(socket.socket(fileno=descriptor))
-    import_module("torch")
-    if module:
-        # while the command reads what there is to do; a fork says why it can't be
-        with suppress(Exception):
-            import_module(module)
+    with uncollected():
+        import_module("torch")
+        if module:
+            # while the command reads what there is to do; a fork says why it can't be
+            with suppress(Exception):
+                import_module(module)
 
     def call(task: tuple[str, Any], link_of_task: Link) -> Any:
         work, arguments = task

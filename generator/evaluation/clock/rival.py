@@ -23,6 +23,7 @@ from generator.evaluation.clock.callee import Callee, text_of
 from generator.evaluation.clock.page import Page
 from generator.evaluation.clock.shared_memory import attach
 from generator.evaluation.frames import is_open, receive, send
+from generator.execution.collecting import uncollected
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
 from generator.running.sglang_light import load
@@ -46,9 +47,10 @@ def _serve(channel: socket.socket) -> None:
     frame, _ = receive(channel)
     plans = _Plans()
     try:
-        calls = kernels(
-            frame["root"], frame["file"], frame["providers"], frame["device"]
-        )
+        with uncollected():
+            calls = kernels(
+                frame["root"], frame["file"], frame["providers"], frame["device"]
+            )
         plans.watch("flashinfer" in frame["providers"])
     except Exception as error:  # noqa: BLE001 - whatever an import raises
         send(channel, {"failed": text_of(error)})
