@@ -13,10 +13,13 @@ import torch
 _NARROW = frozenset((torch.float8_e4m3fn, torch.float8_e5m2))
 # wide dtype → the integer dtype that holds two of its values
 _WIDE = {torch.float32: torch.int64, torch.bfloat16: torch.int32}
+# float64 is made of float32, which has all values: no integer holds two float64
+_OF_TABLE = {**{wide: wide for wide in _WIDE}, torch.float64: torch.float32}
 _METHODS: dict[str, torch.dtype | None] = {
     "to": None,
     "float": torch.float32,
     "bfloat16": torch.bfloat16,
+    "double": torch.float64,
 }
 _HALF = 2**15
 
@@ -40,23 +43,25 @@ def _looking_up(
     original: Callable[..., Any], of_name: torch.dtype | None
 ) -> Callable[..., Any]:
     def widens(tensor: torch.Tensor, *rest: Any, **named: Any) -> Any:
+        if tensor.dtype not in _NARROW:
+            return original(tensor, *rest, **named)
         arguments = (*rest, *named.values())
         if of_name is not None:
             arguments = (of_name, *arguments)
         if (
-            tensor.dtype not in _NARROW
-            or len(arguments) != 1
+            len(arguments) != 1
             or not isinstance(arguments[0], torch.dtype)
-            or arguments[0] not in _WIDE
+            or arguments[0] not in _OF_TABLE
             or not tensor.is_cpu
             or not tensor.is_contiguous()
             or tensor.numel() % 2
             or tensor.storage_offset() % 2
         ):
             return original(tensor, *rest, **named)
+        wide = _OF_TABLE[arguments[0]]
         pairs = tensor.flatten().view(torch.int16).int().add_(_HALF)
-        looked_up = _table(tensor.dtype, arguments[0]).index_select(0, pairs)
-        return looked_up.view(arguments[0]).view(tensor.shape)
+        looked_up = _table(tensor.dtype, wide).index_select(0, pairs)
+        return looked_up.view(wide).view(tensor.shape).type(arguments[0])
 
     return widens
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ _PLAIN = Variant()
 # of a step's keys, values and logits, about: a core's cache holds so much; a GPU's calls
 # take as long
 _CPU_BYTES, _GPU_BYTES = 4 << 20, 256 << 20
+# queries of a step at least
+_QUERIES = 64
 # queries times keys of a sequence that a CPU asks for without waiting for the GPU
 _SHORT = 1 << 20
 
@@ -39,6 +41,20 @@ def oracle_attention(
     """
     q_len, heads = q.shape[:2]
     kv_len, kv_heads = k.shape[:2]
+    ratio = heads // kv_heads
+    most = _GPU_BYTES if q.is_cuda else _CPU_BYTES
+    few = max(_QUERIES, most // max(8 * kv_len * ratio, 1))
+    if variant.causal and q_len > few:
+        # of half of the keys at least, most queries see none
+        parts = [
+            oracle_attention(
+                *(q[some], k[keys], v[keys], sm_scale, variant, sinks),
+                mask if mask is None else mask[some, keys],
+            )
+            for some, keys in _steps(q_len, kv_len, few, variant)
+        ]
+        outputs, sums = zip(*parts, strict=True)
+        return torch.cat(outputs), torch.cat(sums)
     output = torch.zeros(q_len, heads, v.shape[2], dtype=torch.float64, device=q.device)
     lse = torch.full((q_len, heads), -math.inf, dtype=torch.float64, device=q.device)
     if sinks is not None:
@@ -57,10 +73,9 @@ def oracle_attention(
         # of each key from each query, negative where it stands before
         distance = torch.arange(kv_len) - torch.arange(kv_len - q_len, kv_len)[:, None]
         distance = distance[seeing.cpu(), None].double().to(q.device)
-    ratio = heads // kv_heads
     # key heads at a time: of short sequences one at a time would be calls alone
     each = 8 * kv_len * (rows * ratio + k.shape[2] + v.shape[2])
-    step = max(1, (_GPU_BYTES if q.is_cuda else _CPU_BYTES) // max(each, 1))
+    step = max(1, most // max(each, 1))
     for first in range(0, kv_heads if kv_len else 0, step):
         own = slice(first, first + step)
         # these query heads read these key heads
@@ -91,6 +106,22 @@ def oracle_attention(
         output[some, group] = mean.transpose(0, 1).flatten(1, 2)
         lse[some, group] = (torch.log2(total) + peak)[..., 0].transpose(0, 1).flatten(1)
     return output, lse
+
+
+def _steps(
+    q_len: int, kv_len: int, few: int, variant: Variant
+) -> Iterator[tuple[slice, slice]]:
+    """Yield a few queries each time, and the keys up to the last one's.
+
+    Keys before the first one's window are left out too. Both ends stand to each other as
+    those of the sequence do.
+    """
+    for first in range(0, q_len, few):
+        last = min(first + few, q_len)
+        end = max(kv_len - q_len + last, 0)
+        start = kv_len - q_len + first - variant.window_left
+        low = max(start, 0) if variant.window_left >= 0 else 0
+        yield slice(first, last), slice(min(low, end), end)
 
 
 def _by_key_head(of_queries: torch.Tensor, ratio: int) -> torch.Tensor:

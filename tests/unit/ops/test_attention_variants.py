@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 import torch
 
+from generator.ops.attention import oracle as oracle_module
 from generator.ops.attention.caches import drawn_scale, over_heads, stored
 from generator.ops.attention.cases import decode_cases, prefill_cases, sink_logits
 from generator.ops.attention.flashinfer import from_last_key, with_sinks
@@ -62,6 +63,29 @@ def by_hand(q, k, v, seen, cap=0.0, sinks=None):
             if total:
                 output[i, h] /= total
     return output, lse
+
+
+@pytest.mark.parametrize("lengths", [(7, 7), (7, 12), (12, 5), (3, 0)])
+@pytest.mark.parametrize(
+    "variant",
+    [
+        Variant(),
+        Variant(window_left=2, soft_cap=5.0),
+        Variant(slopes=(0.5, 0.25, 0.125, 0.0625)),
+    ],
+)
+def test_a_few_queries_at_a_time_give_what_all_give_at_once(
+    monkeypatch, lengths, variant
+):
+    q, k, v = drawn(*lengths)
+    tree = torch.ones(lengths, dtype=torch.bool).tril(2)
+    for sinks, mask in product((None, torch.ones(4)), (None, tree)):
+        given = q, k, v, SCALE, variant, sinks, mask
+        whole = oracle_attention(*given)
+        with monkeypatch.context() as patch:
+            patch.setattr(oracle_module, "_QUERIES", 2)
+            patch.setattr(oracle_module, "_CPU_BYTES", 1)
+            torch.testing.assert_close(oracle_attention(*given), whole)
 
 
 def test_a_window_sees_window_left_keys_and_the_querys_own():

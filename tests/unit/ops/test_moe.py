@@ -30,6 +30,7 @@ from tests.unit.ops.moe_faults import (
     BLOCKS,
     EVERY,
     FAULTS,
+    KIMI,
     PAIRS,
     SMALL,
     TENSOR,
@@ -246,3 +247,12 @@ def test_no_seed_draws_outputs_beyond_what_the_bounds_are_made_for(name):
     # 512 elements of a row and of what makes them: 5 % more by chance
     assert rms.min() > 0.1
     assert rms.max() < 2.1
+
+
+@pytest.mark.parametrize("name", [KIMI, TENSOR_LLAMA4])
+def test_a_few_tokens_of_an_expert_at_a_time_give_what_all_give(name, monkeypatch):
+    whole = expectations(name)
+    monkeypatch.setattr(moe, "_CPU_ROWS", 1)
+    few = expectations.__wrapped__(name)
+    for case in whole:
+        torch.testing.assert_close(few[case], whole[case])
