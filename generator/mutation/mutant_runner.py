@@ -71,8 +71,7 @@ class MutantRunner:
 
     `left_out` are the tests that the unchanged reference fails, with the reason;
     `not_asked` maps the cases without a comparison to the reason. `most_bytes` is what a
-    process needs that runs all cases. Where it `is_brief`, the first element that fails
-    a comparison ends it.
+    process needs that runs all cases.
     """
 
     subject: Subject
@@ -82,7 +81,6 @@ class MutantRunner:
     not_asked: dict[str, str] = field(default_factory=dict)
     most_bytes: int = 0
     seconds: float = 0.0
-    is_brief: bool = False
 
     @classmethod
     def of(
@@ -102,7 +100,7 @@ class MutantRunner:
         limits. `sharing` is the number of processes that share the memory; `fit` changes
         what workloads state, for shorter axes.
         """
-        runner = cls(subject, recordings, is_brief=limits)
+        runner = cls(subject, recordings)
         definition, cases = subject.definition, subject.cases()
         cases += [c for c in subject.cases((LIMITS,)) if limits or c.moved]
         for workload in Workloads(dataset, "fit", fit).of(subject):
@@ -245,6 +243,9 @@ class MutantRunner:
             for stand in self.prepared_cases
             if slow is None or stand.is_slow == slow
         ]
+        for _, trial in trials:
+            # figures of what is wrong take longer than to see that it is
+            trial.brief = True
         left_out = {(catch.test, catch.case) for catch in self.left_out}
         of_results = _OF_RESULTS if repeats else {*_OF_RESULTS, _REPEATING}
         for names in (FIRST, LATER):
@@ -317,10 +318,10 @@ class MutantRunner:
         trial = self.subject.trial(
             stand.case, run=run, make_inputs=lambda *ignored: inputs
         )
-        # of long outputs the figures take most of the time; nobody asks for a map
-        trial.brief, trial.error_maps = self.is_brief, None
+        trial.error_maps = None
         return trial
 
+    @widened_by_table()
     def _keep_answers(self) -> None:
         """Call the oracle once a case, and let the tests reuse its answer."""
         oracle = self.subject.op.oracle

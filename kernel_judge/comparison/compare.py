@@ -136,8 +136,9 @@ def mismatch(actual: object, expected: object, tolerance: Tolerance) -> str:
     for a, e, first in blocks(actual.detach(), expected.detach().to(actual.device)):
         beyond = (a - e).abs() > tolerance.allowed(e)
         if bool(beyond.any()):
-            place = first + int(beyond.flatten().nonzero()[0])
-            return f"an element is beyond the tolerance, the first at place {place}"
+            at = int(beyond.flatten().nonzero()[0])
+            there, wanted = (float(x.flatten()[at]) for x in (a, e))
+            return f"beyond the tolerance: {there:.9g} for {wanted:.9g} at place {first + at}"
     return ""
 
 
