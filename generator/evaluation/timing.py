@@ -157,13 +157,16 @@ def second_draws(asked: EvaluationRounds) -> dict[str, Round]:
     Both draws of as many as have room are made now, while processes start; of others when
     they are timed.
     """
-    others, left = {}, _HELD_BYTES
+    others, held, left = {}, [], _HELD_BYTES
     for name, one in timed_rounds(asked).items():
         others[name] = replace(one, shift=(one.shift + 1) % SECRETS)
         left -= 2 * tensor_bytes(one.subject.definition, one.case)
         if left >= 0:
-            one.hold()
+            # the first ones are drawn ahead for the judge, meanwhile
             others[name].hold()
+            held.append(one)
+    for one in held:
+        one.hold()
     return others
 
 
