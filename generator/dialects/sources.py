@@ -47,7 +47,7 @@ def read_source(dialect: str, source: Path) -> Iterator[Import]:
         has_any = True
         yield imported
     if not has_any:
-        raise Unreadable(f"There is nothing of the dialect {dialect} in {source}.")
+        raise Unreadable(f"There is nothing of the dialect {dialect} in '{source}'.")
 
 
 def _dumps(source: Path) -> Iterator[Import]:

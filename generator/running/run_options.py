@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import math
+from pathlib import Path
+
 import pytest
 
 SIZES = ("small", "medium", "large")
@@ -29,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--workload-seconds",
-        type=float,
+        type=_seconds,
         default=1.0,
         metavar="S",
         help="CPU seconds after which --workloads fit skips a workload (default: 1)",
@@ -48,12 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--recordings",
+        type=_folder,
         metavar="DIR",
         help="folder of recorded outputs (default: the dataset's blob/ground_truth)",
     )
     group.addoption(
         "--test-timeout",
-        type=float,
+        type=_seconds,
         metavar="S",
         help="fail a test after so many seconds, and replace its worker (default: 20 "
         "times as long as it took before, at least 120)",
@@ -90,3 +95,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="write what each test compared, as JSON Lines, for trace-dataset verify",
     )
+
+
+def _seconds(text: str) -> float:
+    """Return a number of seconds. Raises ArgumentTypeError, which pytest prints."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0.0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return number
+
+
+def _folder(text: str) -> str:
+    """Return a folder that is there: without one every replay would be skipped."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return text
