@@ -35,7 +35,7 @@ from generator.running.workload_case import WorkloadCase, workload_case
 from generator.running.workloads import why_not_asked
 from kernel_judge.checks.pairs import ORACLE
 from kernel_judge.comparison.policy import Repeating
-from kernel_judge.definition import LIMITS, Case, Definition
+from kernel_judge.definition import LIMITS, WORKLOAD, Case, Definition
 from kernel_judge.inputs.lazy_weights import lazy
 from kernel_judge.inputs.memory import dtype_of, shape_of, tensor_bytes
 from kernel_judge.inputs.repeated import repeated, repeated_inputs, shortened
@@ -357,11 +357,11 @@ def far_cases(definition: Definition, declared: Sequence[Case]) -> list[Case]:
 def _obstacle(one: Round, device: torch.device) -> str | None:
     """Return why a round can't be asked here, None where it can."""
     definition = one.subject.definition
-    lacks = shortage(definition, one.case, device, one.subject.op.peak_bytes)
-    if lacks is not None:
-        return str(lacks)
-    if not isinstance(one.case, WorkloadCase):
-        return None
+    # a solution's arguments are copied whole, and a workload's weights are large
+    count = None if one.case.size == WORKLOAD else one.subject.op.peak_bytes
+    lacks = shortage(definition, one.case, device, count)
+    if lacks is not None or not isinstance(one.case, WorkloadCase):
+        return None if lacks is None else str(lacks)
     lacks = why_not_asked(definition, one.case, device)
     if lacks is not None:
         return str(lacks)

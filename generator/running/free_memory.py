@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from generator.running.run_plan import SHARE
-from kernel_judge.definition import WORKLOAD, Case, Definition
+from kernel_judge.definition import Case, Definition
 from kernel_judge.inputs.memory import COPIES, PeakBytes, tensor_bytes
 from kernel_judge.obstacle import Kind, Obstacle
 
@@ -59,11 +59,8 @@ def _container_bytes() -> int | None:
 def needed_bytes(
     definition: Definition, case: Case, peak_bytes: PeakBytes | None = None
 ) -> int:
-    """Return the bytes that a case needs: by the op's own count, else by copies.
-
-    A workload has none of the parameters by which an op counts.
-    """
-    if peak_bytes is not None and case.size != WORKLOAD:
+    """Return the bytes that a case needs: by the op's own count, else by copies."""
+    if peak_bytes is not None:
         return peak_bytes(definition, case)
     return COPIES * tensor_bytes(definition, case)
 

@@ -17,6 +17,7 @@ from generator.ops.op_types.moe.weights import BLOCK, as_mxfp4, by_blocks, gate_
 from kernel_judge.definition import Definition
 
 Inputs = Mapping[str, Any]
+_EXPERTS_AT_ONCE = 8
 
 
 def run_triton_f8(definition: Definition, inputs: Inputs) -> torch.Tensor:
@@ -81,7 +82,8 @@ def run_native(definition: Definition, inputs: Inputs) -> torch.Tensor:
     """Call SGLang's PyTorch code in float32; return bfloat16 [seq_len, hidden_size].
 
     It does not support remote experts: each pair of a token and a local expert becomes a
-    token, and this function adds the outputs of a token.
+    token, and this function adds the outputs of a token. A few experts are asked at once:
+    those of a workload, in float32, may be more than a GPU holds.
     """
     from sglang.srt.layers.moe.fused_moe_native import moe_forward_native
 
@@ -94,16 +96,21 @@ def run_native(definition: Definition, inputs: Inputs) -> torch.Tensor:
     total = torch.zeros_like(x)
     if len(tokens) == 0:
         return total.to(torch.bfloat16)
-    one, two = dequantized(inputs, experts, torch.float32)
-    layer = SimpleNamespace(num_experts=len(experts), w13_weight=one, w2_weight=two)
     config = SimpleNamespace(
         apply_router_weight_on_input=False,
         activation="silu",
         gemm1_alpha=None,
         gemm1_clamp_limit=None,
     )
-    routed = (weights[tokens, slots, None], ids[tokens, slots, None], None)
-    outputs = moe_forward_native(layer, x[tokens], routed, config)
+    outputs = x.new_empty(len(tokens), x.shape[1])
+    places = ids[tokens, slots]
+    for first in range(0, len(experts), _EXPERTS_AT_ONCE):
+        some = experts[first : first + _EXPERTS_AT_ONCE]
+        one, two = dequantized(inputs, some, torch.float32)
+        layer = SimpleNamespace(num_experts=len(some), w13_weight=one, w2_weight=two)
+        here = ((places >= first) & (places < first + len(some))).nonzero()[:, 0]
+        own = (weights[tokens, slots][here, None], places[here, None] - first, None)
+        outputs[here] = moe_forward_native(layer, x[tokens[here]], own, config)
     for slot in range(ids.shape[1]):
         # one slot at a time: no token occurs twice in an index
         total[tokens[slots == slot]] += outputs[slots == slot]
@@ -192,11 +199,11 @@ def dequantized(
     [gate; up] is [experts, 2 · intermediate_size, hidden_size], down is [experts,
     hidden_size, intermediate_size]. bfloat16 rounds if scales have more than 4 bits.
     """
-    pairs = [_dequantized_expert(inputs, expert) for expert in experts]
-    one, two = (
-        torch.stack([matrix.to(dtype) for matrix in matrices])
-        for matrices in zip(*pairs, strict=True)
-    )
+    first = _dequantized_expert(inputs, experts[0])
+    # filled in turn: a list of all, beside what is made of it, would not fit
+    one, two = (m.new_empty(len(experts), *m.shape, dtype=dtype) for m in first)
+    for place, expert in enumerate(experts):
+        one[place], two[place] = _dequantized_expert(inputs, expert)
     return one, two
 
 
