@@ -135,19 +135,22 @@ def cases(definition: Definition) -> list[Case]:
 def peak_bytes(definition: Definition, case: Case) -> int:
     """Return an upper bound of the bytes that run() or a kernel needs for a case.
 
-    Counts the weights once, two float32 copies of the selected experts, and a float64
-    copy of one expert.
+    Counts the weights once, for they are made when a callee asks; the experts that tokens
+    select in bfloat16, of a workload as many as there can be; each token's states and
+    what is between the products, for each of its experts; and a float64 copy of one expert.
     """
-    first = 2 * definition.axes["intermediate_size"] * definition.axes["hidden_size"]
+    axes = definition.axes
+    columns, hidden = axes["intermediate_size"], axes["hidden_size"]
     local = moe_routing.experts_of(definition)[1]
     specs = definition.interface.input_specs
     width = 4 if specs["gemm1_weights"].dtype == "float32" else 1
     weights = width * local * expert_elements(definition)
     rest = tensor_bytes(definition, case) - weights
     pairs: int = case.axes["seq_len"] * definition.constants["top_k"]
-    local_experts: int = case.params["local"]
-    chosen = min(local_experts, pairs) * expert_elements(definition)
-    return weights + COPIES * rest + 8 * chosen + 32 * first
+    selected: int = min(case.params.get("local", local), pairs)
+    chosen = selected * expert_elements(definition)
+    between = 4 * pairs * (3 * columns + 2 * hidden)
+    return weights + COPIES * rest + between + 2 * chosen + 64 * columns * hidden
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:

@@ -186,14 +186,16 @@ def _elements(definition: Definition) -> int:
 def peak_bytes(definition: Definition, case: Case) -> int:
     """Return an upper bound of the bytes that run() or a kernel needs for a case.
 
-    Counts the weights once, the experts that tokens choose as bfloat16, and an expert
-    in float64 with the codes and indices that it comes from.
+    Counts the weights once, the experts that tokens choose as bfloat16, of a workload as
+    many as there can be, and an expert in float64 with the codes and indices that it comes
+    from.
     """
     width = 0.5 if is_mxfp4(definition) else 1 if is_fp8(definition) else 2
-    count, _ = expert_sizes(definition.axes)
+    count, of_token = expert_sizes(definition.axes)
     weights = int(width * count * _elements(definition))
     rest = max(tensor_bytes(definition, case) - weights, 0)
-    hot: int = case.params["hot"]
+    pairs = case.axes["seq_len"] * of_token
+    hot: int = case.params.get("hot", min(count, pairs))
     return weights + COPIES * rest + (2 * hot + 24) * _elements(definition)
 
 
