@@ -260,7 +260,7 @@ def review(
 
 @dataclass
 class Evaluator:
-    """Evaluate solutions, one run after the other, in processes that stay between them.
+    """Processes that evaluate solutions, run after run, and stay between the runs.
 
     They keep a sandbox with torch for the next solution, and a GPU's context. `close` ends
     these. `executor` is one of another kind.

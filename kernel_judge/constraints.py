@@ -19,15 +19,15 @@ _MAX_BITS, _MAX_POWER = 4096, 64
 
 
 class Unknown(Exception):
-    """Report a value that is not known: an axis without a size, or a random input."""
+    """Raised for a value that is not known: an axis without a size, or a random input."""
 
 
 class Unsupported(Exception):
-    """Report in a few words what the evaluator does not support."""
+    """Raised for what the evaluator does not support, in a few words."""
 
 
 class TensorValue(NamedTuple):
-    """Stand for a tensor: its shape, and its values in row-major order if known."""
+    """A tensor of a constraint: its shape, and its values in row-major order if known."""
 
     shape: tuple[int, ...]
     values: Sequence[Any] | None = None
@@ -76,7 +76,7 @@ def evaluate(expression: ast.expr, names: Mapping[str, Any]) -> bool:
 
 
 class _Evaluation:
-    """Walk one expression; `names` grows by the variables of comprehensions."""
+    """The walk of one expression; `names` grows by the variables of comprehensions."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = dict(names)

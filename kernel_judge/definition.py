@@ -19,7 +19,7 @@ _SPEC = re.compile(r"(\w+)(?:\[([\w, ]*)\])?")
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Declare a tensor's axes and dtype; `shape` None is a Python scalar."""
+    """A tensor's axes and dtype; `shape` None is a Python scalar."""
 
     shape: tuple[str, ...] | None
     dtype: str

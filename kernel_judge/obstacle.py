@@ -50,7 +50,7 @@ class Obstacle:
 
 
 class Unavailable(Exception):
-    """Report why a provider can't be asked: a reason to skip, not an error."""
+    """Raised where a provider can't be asked: a reason to skip, not an error."""
 
     def __init__(self, reason: str, kind: Kind = Kind.BROKEN) -> None:
         super().__init__(reason)

@@ -275,7 +275,7 @@ def output(what: str, metavar: str, **more: Any) -> Any:
 
 
 class _NamedPath(click.Path):
-    """Refuse an empty path, which an unset variable leaves: it is the current folder."""
+    """A path that is not empty: an unset variable would name the current folder."""
 
     def convert(
         self,

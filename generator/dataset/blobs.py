@@ -36,7 +36,7 @@ _KEPT = 4
 
 
 class Blobs:
-    """Open the blobs under one root and remember the state of each; `close` at the end.
+    """The blobs under one root, opened, with the state of each; `close` at the end.
 
     `states` maps every path that was asked for to the digest of its content, or to the
     id of the rule that it breaks where that can't be read.

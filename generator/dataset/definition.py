@@ -23,7 +23,7 @@ class LoadedAxis:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTensor:
-    """Declare one input or output.
+    """One input or output as a definition declares it.
 
     `shape` names axes; None is a Python scalar, () a 0-d tensor. `domain` says where the
     values of an input lie that a workload leaves to chance; empty where any will do.

@@ -50,7 +50,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotRead(OSError):
-    """Report a link, something other than a regular file, or too many bytes."""
+    """Raised for a link, something other than a regular file, or too many bytes."""
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _opened_in(place: int, name: str, path: str) -> int:
 
 
 class LastFolder:
-    """Open files below `root` one after another; the way to a folder is gone once.
+    """The files below `root`, opened one after another; the way to a folder is gone once.
 
     The folder of the last file stays open until `close`.
     """

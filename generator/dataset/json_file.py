@@ -143,7 +143,7 @@ def read_json_lines(root: Path, file: str) -> JsonLines:
 
 @dataclass(frozen=True)
 class _Odd:
-    """Stand for a bad number or an object with a key twice until its place is known."""
+    """A bad number, or an object with a key twice, until its place is known."""
 
     rule: Rule
     content: Any

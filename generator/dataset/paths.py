@@ -305,7 +305,7 @@ def wrong_extension(path: str, extension: str) -> Problem:
 
 
 class UnknownName(Failure):
-    """Report an op_type or a name that the dataset does not have.
+    """Raised for an op_type or a name that the dataset does not have.
 
     `str()` is one line for the person who typed it, with the nearest known name.
     """

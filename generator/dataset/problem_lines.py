@@ -13,7 +13,7 @@ _MAX_BYTES = 1024 * 1024
 
 
 class ProblemLines:
-    """Look pointers up in the files of a dataset; of very many files, in the first ones.
+    """The lines of pointers in a dataset's files; of very many files, of the first ones.
 
     Without a root nothing is looked up.
     """

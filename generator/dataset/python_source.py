@@ -16,7 +16,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Unparsable(Exception):
-    """Report why source is not Python: one sentence, and the line where known."""
+    """Raised for source that is not Python: one sentence, and the line where known."""
 
     def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason)

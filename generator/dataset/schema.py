@@ -168,7 +168,7 @@ def _validator(kind: Kind) -> Draft202012Validator:
 
 
 class _NoFloat:
-    """Refuse 4096.0, an integer to JSON Schema: a shape made of it fails in torch."""
+    """The keyword that refuses 4096.0, an integer to JSON Schema and no size to torch."""
 
     def __init__(self, schema: Any, value: Any, path: Any) -> None:
         """Take what jsonschema-rs passes to a keyword of ours."""

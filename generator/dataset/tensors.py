@@ -45,7 +45,7 @@ _CODES: Mapping[str, str] = {
 
 
 class BadTensorFile(Exception):
-    """Report why a file is not safetensors, as the end of a sentence: `has ...`."""
+    """Raised for a file that is not safetensors; the text ends a sentence: `has ...`."""
 
 
 @dataclass(frozen=True)

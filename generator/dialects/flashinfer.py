@@ -51,7 +51,7 @@ def convert(sketch: Mapping[str, Any], version: str = "") -> Import:
 
 
 class _Conversion(DumpInterface):
-    """Convert one dump, whose inputs and outputs the base finds."""
+    """The conversion of one dump, whose inputs and outputs the base finds."""
 
     def result(self) -> tuple[dict[str, Any], str]:
         """Return the definition's JSON and the text of its custom inputs."""

@@ -35,7 +35,7 @@ _REQUIRED = {"name": str, "op_type": str, "axes": dict, "inputs": dict, "outputs
 
 
 class DumpInterface:
-    """Find the inputs and outputs of one dump; the fields are the definition so far."""
+    """The inputs and outputs of one dump; the fields are the definition so far."""
 
     def __init__(
         self, sketch: Mapping[str, Any], changes: Changes, version: str

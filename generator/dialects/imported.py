@@ -46,7 +46,7 @@ class Import:
 
 @dataclass
 class Changes:
-    """Collect the sentences that say what an import changed."""
+    """The sentences that say what an import changed."""
 
     lines: list[str] = field(default_factory=list)
 

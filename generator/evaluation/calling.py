@@ -34,7 +34,7 @@ graphs: Any = importlib.import_module("graphs")
 
 
 class BuiltSolution:
-    """Build one solution and call it; `channel` is its own link to the judge.
+    """One solution, built, and how to call it; `channel` is its own link to the judge.
 
     What is called after the solution's code is loaded is bound before: names that it
     patches in torch are not looked up again.

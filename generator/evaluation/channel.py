@@ -22,7 +22,10 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def received(channel: socket.socket, seconds: float) -> tuple[dict[str, Any], int]:
-    """Return a frame and who sent it, as the kernel says, until a deadline."""
+    """Return a frame and who sent it, as the operating system says, within `seconds`.
+
+    Raises EOFError at the end of the channel, and what `receive` raises.
+    """
     until = time.monotonic() + seconds
     channel.settimeout(seconds)
     # room for the sender alone: descriptors that come are closed by the kernel, since

@@ -19,7 +19,7 @@ _SHARE = 16
 
 
 class DrawingAhead:
-    """Draw inputs in a thread, in the order of the calls, as far as there is memory.
+    """A thread that draws inputs in the order of the calls, as far as there is memory.
 
     What is larger than that is left to who asks for it; so is what fails.
     """

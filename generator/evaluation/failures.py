@@ -35,9 +35,9 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def unwritten(actual: Sequence[Any]) -> str:
-    """Return that outputs which a solution is to fill still hold the judge's poison.
+    """Return a sentence where outputs still hold the judge's poison, else an empty one.
 
-    That is NaN of the usual bits; division on a CPU or a GPU makes NaN of others.
+    The poison is NaN of the usual bits; division on a CPU or a GPU makes NaN of others.
     """
     for value in actual:
         is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
@@ -56,7 +56,7 @@ def unwritten(actual: Sequence[Any]) -> str:
 
 @dataclass
 class Failures:
-    """Write what is known of the refused cases of one solution, each into a folder.
+    """The folders of the refused cases of one solution, with what is known of each.
 
     `about` is what a replay needs beside the case: the definition's name, the solution's
     value and path, from which its values are drawn, and what was asked. With
@@ -152,9 +152,6 @@ def without_details(verdict: SolutionVerdict) -> SolutionVerdict:
     ]
     if ":" in verdict.memory.get("case", ""):
         verdict = replace(verdict, memory={})
-    hidden = verdict.verdict != PASSED
-    return (
-        replace(verdict, reason="", case="", cases=cases, notes=())
-        if hidden
-        else (replace(verdict, cases=cases))
-    )
+    if verdict.verdict == PASSED:
+        return replace(verdict, cases=cases)
+    return replace(verdict, reason="", case="", cases=cases, notes=())

@@ -59,7 +59,7 @@ _FEW = 4
 
 
 class SolutionCaller(Protocol):
-    """Call a solution; `confined.Session` does it in a sandbox."""
+    """The caller of a solution; `confined.Session` is one in a sandbox."""
 
     def write(
         self,
@@ -84,7 +84,7 @@ class SolutionCaller(Protocol):
 
 @dataclass
 class Judge:
-    """Ask one solution of a definition, and keep what it came to.
+    """The judge of one solution of a definition, with what it came to.
 
     `secret` seeds the order and the draws. Every call is judged; after one without an
     answer nothing more is asked, with `until_wrong` after a wrong answer either. What is

@@ -18,7 +18,7 @@ State = list[Any]
 
 
 class Keeper:
-    """Stop, continue and end all processes of one solution.
+    """The processes of one solution, which it stops, continues and ends.
 
     `why_lost` says why there is no keeper any more. Whatever asks it raises Refused
     where it is gone: once it began, only what the solution did can end it.

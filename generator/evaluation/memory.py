@@ -53,7 +53,7 @@ class CallPeak:
 
 @dataclass
 class MemoryOfCalls:
-    """Measure who answers at the largest case of what a definition is asked.
+    """The memory of each that answers, at the largest case of what a definition is asked.
 
     `secret` seeds the values. With workloads, the largest of these is taken. `known` has
     what rivals came to at other solutions of the definition, and gets more.

@@ -30,7 +30,7 @@ _MOST_BYTES = 48 << 20
 # what scales are multiplied with: codes times a scale that bfloat16 holds stay exact in it
 _SCALED = 0.5
 # what inputs are moved by, and how much more than a case's the outputs may move
-_LAST_BITS, _TWICE = 2.0**-12, 2.0
+_LAST_BITS, _MOST_TIMES = 2.0**-12, 2.0
 # places that are drawn until two rows are about as large
 _TRIES = 8
 # dtype: integers of its size, and the bits that roundings to 8 bits, or to bfloat16, drop
@@ -67,7 +67,7 @@ def neighbours(
     for change in few_changed(single, others, draw):
         yield from _obeying(first, change)
     if first.source == ORACLE and not _chooses(first):
-        most = [_TWICE * moves for moves in _sensitivity(first)]
+        most = [_MOST_TIMES * moves for moves in _sensitivity(first)]
         for change in mixed(single, others, draw):
             for one in _obeying(first, change):
                 if all(a <= b for a, b in zip(_sensitivity(one), most, strict=True)):

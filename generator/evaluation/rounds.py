@@ -241,7 +241,7 @@ def rounds_of(
 
 
 class _Asking:
-    """Collect the rounds of a definition, and why some are left out; `draw` is secret."""
+    """The rounds of a definition so far, and why some are left out; `draw` is secret."""
 
     def __init__(
         self, subject: Subject, draw: random.Random, device: torch.device

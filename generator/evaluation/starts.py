@@ -33,7 +33,7 @@ _AHEAD, _CORES = 8, 2
 
 
 class Starts:
-    """Time one solution in `count` starts.
+    """The timing of one solution in `count` starts.
 
     `session` is the one that was judged, and afterwards that of the last start: who gives
     it closes it. `reopens` returns one in which the solution is built anew, whose calls

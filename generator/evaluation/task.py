@@ -113,7 +113,7 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
 
 
 class _Bench:
-    """Judge solutions of one definition, each with values and a sandbox of its own."""
+    """Solutions of one definition, judged each with values and a sandbox of its own."""
 
     def __init__(
         self,

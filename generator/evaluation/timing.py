@@ -228,7 +228,7 @@ def timed(
 
 
 class _Table:
-    """Time a solution's workloads one after the other, with the same processes."""
+    """The workloads of a solution, timed one after the other, with the same processes."""
 
     def __init__(
         self,

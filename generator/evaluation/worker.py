@@ -123,7 +123,7 @@ def _forked(how: Mapping[str, Any], files: Sequence[int], device: str) -> int:
 
 
 class _Keeper:
-    """Stop, continue and watch all processes of a namespace but this one, its first."""
+    """All processes of a namespace but this one, its first, which it stops and watches."""
 
     def __init__(self, channel: socket.socket, pid: int) -> None:
         self._frames: Any = importlib.import_module("frames")

@@ -22,7 +22,7 @@ _forking = False
 
 
 class Link:
-    """Send and receive events, lines of JSON, through one end of a connection."""
+    """Events, lines of JSON, that are sent and received through one end of a connection."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -97,7 +97,7 @@ def by_status(code: int) -> str:
 
 
 class Child:
-    """Fork a child that works and sends events; it never returns to its parent's code.
+    """A forked child that works and sends events; it never returns to its parent's code.
 
     It holds its own end of the link, and no other one of its parent. Whatever it forks
     without this class ends at once: a process that a reference forks would repeat its

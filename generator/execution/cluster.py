@@ -40,7 +40,7 @@ class NoCluster(Exception):
 
 
 class RayExecutor:
-    """Run tasks on the Ray cluster at an address; `ray` is the one of this machine.
+    """The tasks on the Ray cluster at an address; `ray` is the one of this machine.
 
     `jobs` batches run at a time, None for as many as the cluster has room for. A task
     has a core and `gpus` GPUs; `imports` is as for LocalExecutor. Raises NoCluster.

@@ -17,7 +17,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True)
 class Gpu:
-    """Describe a GPU, or a part of one (MIG).
+    """A GPU, or a part of one (MIG).
 
     `name` is what CUDA_VISIBLE_DEVICES calls it: an index, a UUID, the name of a MIG
     device. `capability` is the compute capability as 90 for 9.0; `memory` and `free`

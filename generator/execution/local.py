@@ -36,7 +36,7 @@ _STARTS = 2
 
 
 class LocalExecutor:
-    """Run tasks side by side in forks of a server process, which imports torch once.
+    """Tasks side by side, in forks of a server process that imports torch once.
 
     Tasks get what programs need of the caller's environment, never a token; of
     PYTHONPATH all if they import modules from the folder that `imports` names, else

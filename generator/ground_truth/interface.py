@@ -56,7 +56,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Library:
-    """Judge a provider's library, which has to be installed, and mostly given a GPU."""
+    """A provider's library as this machine has it: installed, and mostly given a GPU."""
 
     provider: Provider
 

@@ -9,7 +9,7 @@ from kernel_judge.provider import providers
 
 
 class SGLangLibrary(Library):
-    """Judge SGLang, which also serves with few of the packages that it asks for."""
+    """SGLang, which also serves with few of the packages that it asks for."""
 
     def note(self, machine: Machine) -> str:
         """Return whether stand-ins would take the place of missing packages."""

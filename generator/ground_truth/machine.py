@@ -38,7 +38,7 @@ _LOADERS = {"sglang": Path(sglang_light.__file__)}
 
 @dataclass(frozen=True)
 class Machine:
-    """Answer questions on installed packages and the first CUDA device.
+    """The installed packages and the first CUDA device.
 
     `capability` is the device's compute capability as 90 for 9.0, None without one;
     `memory` is its bytes, `cuda` the newest CUDA version that its driver knows. Without

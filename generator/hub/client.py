@@ -47,7 +47,7 @@ def bad_repo(repo: str) -> str:
 
 @dataclass
 class Client:
-    """Ask about one dataset repository; `tell` is given what takes a while."""
+    """One dataset repository of the Hub; `tell` is given what takes a while."""
 
     repo: str
     tell: Callable[[str], None]

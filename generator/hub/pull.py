@@ -60,7 +60,7 @@ class PullStatus(str, Enum):
 
 @dataclass
 class PullState:
-    """Remember path → the digests that were pulled, and the last listing.
+    """The record of pulls: path → the digests that were pulled, and the last listing.
 
     The new digests are added before the files are placed: after a kill, no new file
     counts as edited. `listing` serves a pull without a network.

@@ -92,7 +92,7 @@ class PushResult:
 
 @dataclass
 class Pusher:
-    """Plan pushes to a repository and carry them out; each text there is read once."""
+    """The pushes to a repository, planned and carried out; each text there is read once."""
 
     client: Client
     _read: dict[int, Any] = field(default_factory=dict)

@@ -40,7 +40,7 @@ MOST_KEPT = 64
 
 @dataclass
 class Evaluations:
-    """Evaluate solutions in the order in which they are asked for.
+    """The evaluations of solutions, in the order in which they are asked for.
 
     All run on one thread, so that those that are timed share the GPU with nobody; the
     process that imported torch stays. `folder` gets the files of refused cases. With

@@ -49,7 +49,7 @@ class Draw:
 
 @dataclass
 class Equivalence:
-    """Compare mutants of one definition with its reference on the same random cases.
+    """The random cases on which one definition's mutants are compared with its reference.
 
     Random cases for which the reference raises are not counted.
     """

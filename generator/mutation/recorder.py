@@ -56,7 +56,7 @@ def merge(
 
 
 class Recorder:
-    """Add the results of an audit to a dataset's audit.json, or another `path`.
+    """A dataset's audit.json, or another `path`, which gets the results of an audit.
 
     Made before the audit: raises Failure where there is such a file that can't be
     added to, or where none can be written, and remembers what the files were.

@@ -16,7 +16,7 @@ from generator.ops.workloads.structure import Structure
 
 @dataclass(frozen=True)
 class Axis:
-    """Describe one dimension: a constant has a value, a variable has none."""
+    """One dimension: a constant has a value, a variable has none."""
 
     description: str
     value: int | None = None
@@ -24,7 +24,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tensor:
-    """Describe one input or output; a shape of None is a Python scalar.
+    """One input or output; a shape of None is a Python scalar.
 
     An optional input may be None, and workloads may leave it out.
     """

@@ -18,7 +18,7 @@ STALE = 16.0
 
 @dataclass(frozen=True)
 class PageTable:
-    """Map the sequences of a batch to pages, as the interfaces do.
+    """The pages of the sequences of a batch, as the interfaces have them.
 
     indptr int32 [batch_size + 1], indices int32 [indptr[-1]], last_page_len int32
     [batch_size]. An empty sequence has no pages; its last_page_len is 1 and ignored.

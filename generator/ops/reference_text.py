@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NoVariant(ValueError):
-    """Refuse words that no text of a reference is written for."""
+    """Raised for words that no text of a reference is written for."""
 
 
 class NoReference(Failure):

@@ -33,7 +33,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """Describe one op_type to the loader, the resolver and the renderer.
+    """One op_type as the loader, the resolver and the renderer know it.
 
     `name_tokens` maps a token of a definition's name (`kv8`) to the constant axis it
     stands for (or to several, of which a definition has one), `name_words` a word of it

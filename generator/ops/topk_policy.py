@@ -39,7 +39,7 @@ Rows = Callable[[Definition, Mapping[str, Any], Sequence[str]], Sequence[Candida
 
 @dataclass(frozen=True)
 class TopKSet:
-    """Judge ids [rows, k] by whether rounding explains that these were chosen.
+    """Ids [rows, k] are right where rounding explains that these were chosen.
 
     A row holds min(k, candidates) distinct ids of its candidates in any order, then -1.
     Of an id i in the set and an id j that was left out the computed scores say i >= j.

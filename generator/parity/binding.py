@@ -75,7 +75,7 @@ class StageBinding:
 
 
 class Binder:
-    """Find the definitions of a model's stages in a dataset."""
+    """The definitions that a dataset has for a model's stages."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ _CLONED = 1 << 26
 
 
 class StageCall:
-    """Call a definition's reference on tensors of a chain's dtype.
+    """A definition's reference, called on tensors of a chain's dtype.
 
     In float32 nothing is rounded: a reference's 16-bit dtypes are float32 as well. In
     bfloat16 inputs and outputs have the definition's dtypes.
@@ -119,7 +119,7 @@ class StageCall:
 
 
 class _Exact(StageCall):
-    """Call what takes the declared dtypes alone, and may write to its inputs."""
+    """A callable that takes the declared dtypes alone, and may write to its inputs."""
 
     def _given(self, value: Any, declared: str) -> Any:
         if not isinstance(value, Tensor):
@@ -131,7 +131,7 @@ class _Exact(StageCall):
 
 
 class KernelCall(_Exact):
-    """Call a provider's kernel by the adapter that tests have for it."""
+    """A provider's kernel, called by the adapter that tests have for it."""
 
     def __init__(
         self, bound: Mapping[str, Any], dtype: torch.dtype, provider: str, backend: str
@@ -165,7 +165,7 @@ class KernelCall(_Exact):
 
 
 class SolutionCall(_Exact):
-    """Call a solution that was built."""
+    """A solution that was built, called as a stage."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ def solution_of(solution: Mapping[str, Any]) -> Maker:
 
 
 class Sharded:
-    """Call a definition of one GPU's share on every share of whole tensors.
+    """A definition of one GPU's share, called on every share of whole tensors.
 
     What a share is follows from the lengths: an axis of 32 where the definition has 8
     is cut in four. Fewer cuts than shares are repeated, as KV heads are.

@@ -31,7 +31,7 @@ class Decoding:
 
 
 class Chain:
-    """Run the stages of a family on the weights of a model of transformers."""
+    """The stages of a family, run on the weights of a model of transformers."""
 
     def __init__(self, subject: ParityModel, family: Family, calls: Calls) -> None:
         self.subject = subject

@@ -73,7 +73,7 @@ def _made(
 
 
 class _Allocating(TorchFunctionMode):
-    """Make the weights of a model: none that don't fit, and large experts as windows.
+    """A mode that makes a model's weights: none that don't fit, large experts as windows.
 
     Expert e of a large tensor [experts, rows, columns] is the window of one matrix that
     begins at row e: experts differ, and take the memory of one.

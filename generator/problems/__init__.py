@@ -33,7 +33,7 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """Describe one problem: its place, a message, and how to fix it.
+    """One problem: its place, a message, and how to fix it.
 
     `file` is relative to the dataset's root where the file lies under it. `pointer`
     is an RFC 6901 JSON pointer, empty for the whole file. `line` counts from 1 and is
@@ -76,7 +76,7 @@ def has_errors(problems: Iterable[Problem]) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """Describe one rule.
+    """One rule: its id, its severity, what it says and how to fix it.
 
     `example` is something that the rule finds. `blocks` says that a definition which
     breaks the rule can't be rendered: the rendered file would not be valid Python, or

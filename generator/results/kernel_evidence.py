@@ -18,7 +18,7 @@ from kernel_judge.source_names import is_pair
 
 
 class KernelEvidence:
-    """Look up runs of one dataset; its records are read at the first call."""
+    """The runs of one dataset with kernels; its records are read at the first call."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -187,7 +187,7 @@ def parse_results(data: bytes, name: str) -> Results:
 
 
 class _WithoutDoctype(ET.TreeBuilder):
-    """Build the tree of a document; refuse document types: entities can be bombs."""
+    """A builder of a document's tree that refuses document types: entities can be bombs."""
 
     def doctype(self, *_: object) -> None:
         raise ValueError("it has a document type")

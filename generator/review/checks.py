@@ -280,7 +280,7 @@ _OF = ("source", "case", "constant")
 
 
 class _Reasons(ast.NodeTransformer):
-    """Take out the reasons of tolerances, docstrings, and what is a fact of its own."""
+    """A transformer that drops reasons of tolerances, docstrings, and facts of their own."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Return the call without what is told of it elsewhere."""

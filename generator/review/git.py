@@ -64,7 +64,7 @@ def one_line_errors() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Repository:
-    """Read a checkout's objects, index and working tree below the dataset's root.
+    """A checkout's objects, index and working tree below the dataset's root.
 
     `prefix` leads from the checkout's top to the dataset; it is empty or ends in a
     slash. Methods raise what libgit2 does where an object or the index can't be read.

@@ -161,7 +161,7 @@ def _weaker(changes: Iterable[CheckChange], equal: set[str]) -> Iterator[Problem
 
 
 class _Base:
-    """Render with the software of the base, which is what runs or lies in the base."""
+    """The renderer of the base's software, which is what runs or lies in the base."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

@@ -127,7 +127,7 @@ Evidence = Callable[[str, str], bool]
 
 @dataclass
 class Beside:
-    """Compare each definition with the last one like it; keeps a few bytes of each.
+    """The last definition like each one, for comparison; keeps a few bytes of each.
 
     `flashinfer` is the folder of the installed package or None; `evidence` says
     whether a definition has passed against its production kernel.

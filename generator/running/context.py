@@ -30,7 +30,7 @@ def is_alive(device: torch.device) -> bool:
 
 
 class ContextGuard:
-    """Watch the CUDA context of a process; after its loss, let no test use it.
+    """A watch over a process's CUDA context; after its loss no test uses it.
 
     Under xdist the process ends with the report of the test that broke it, and xdist
     puts a fresh one in its place, which goes on with the rest. Without xdist the tests

@@ -58,7 +58,7 @@ def _backend(item: Any) -> str:
 
 
 class FinishedTests:
-    """Put the reports of a test's setup, call and teardown together."""
+    """The reports of each test's setup, call and teardown, put together."""
 
     def __init__(self) -> None:
         self._running: dict[str, dict[str, Any]] = {}
@@ -107,7 +107,7 @@ def _message(report: Any) -> str:
 
 
 class ResultsFile:
-    """Write a run's results as they arrive, so that a killed run keeps what it had."""
+    """A run's results as a file, written as they arrive: a killed run keeps what it had."""
 
     def __init__(self, path: Path, device: torch.device) -> None:
         # a test may change the working directory

@@ -54,7 +54,7 @@ def _gib(count: int) -> str:
 
 
 class MemoryGuard:
-    """Turn a test that ran out of memory into a skip.
+    """A plug-in that turns a test which ran out of memory into a skip.
 
     Once a comparison has failed, the check returns that and raises nothing.
     """

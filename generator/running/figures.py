@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Figures:
-    """Collect the figures of a run's comparisons; under xdist, the parent does."""
+    """The figures of a run's comparisons; under xdist the parent collects them."""
 
     def __init__(self) -> None:
         self._records: list[dict[str, Any]] = []

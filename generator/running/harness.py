@@ -33,7 +33,7 @@ RecordProperty = Callable[[str, object], None]
 
 
 class ReferenceTests:
-    """Test one definition; a subclass says which and holds its `run()`."""
+    """The tests of one definition; a subclass says which and holds its `run()`."""
 
     # of the definition
     name: ClassVar[str]
@@ -183,7 +183,7 @@ def _against(provider: str) -> Callable[..., None]:
 
 
 class GroundTruthsAgree(ReferenceTests):
-    """Test the ground truths of a definition against each other."""
+    """The test of a definition's ground truths against each other."""
 
     def test_ground_truths_agree(
         self, trial: Trial, record_property: RecordProperty
@@ -193,7 +193,7 @@ class GroundTruthsAgree(ReferenceTests):
 
 
 class MatchesRecorded(ReferenceTests):
-    """Test against what production kernels returned on a GPU, once."""
+    """The test against what production kernels returned on a GPU, once."""
 
     def test_matches_recorded(
         self, trial: Trial, recordings: Path, record_property: RecordProperty
@@ -205,7 +205,7 @@ class MatchesRecorded(ReferenceTests):
 
 
 class Metamorphic(ReferenceTests):
-    """Test the relations of an op_type between what several calls return."""
+    """The test of an op_type's relations between what several calls return."""
 
     def test_metamorphic(
         self, related: Trial, relation: Relation, record_property: RecordProperty
@@ -217,7 +217,7 @@ class Metamorphic(ReferenceTests):
 
 
 class MatchesByName(matches("flashinfer")):  # type: ignore[misc]
-    """Test against the FlashInfer functions that a definition's tags name."""
+    """The test against the FlashInfer functions that a definition's tags name."""
 
     fi_apis: ClassVar[Sequence[str]] = ()
 
@@ -228,7 +228,7 @@ class MatchesByName(matches("flashinfer")):  # type: ignore[misc]
 
 
 class MatchesCustomInputs(matches("flashinfer")):  # type: ignore[misc]
-    """Test on what `init` makes, against the FlashInfer functions that are named."""
+    """The test on what `init` makes, against the FlashInfer functions that are named."""
 
     # returns the function `init`, whose text is that of the file
     init: ClassVar[Callable[[], Callable[..., Any]] | None] = None

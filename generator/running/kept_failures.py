@@ -25,7 +25,7 @@ MOST = 8
 
 
 class KeptFailures:
-    """Write the files of each test that fails, and say in its report how to run it again."""
+    """The files of each test that fails, and how to run it again, for its report."""
 
     def __init__(self, folder: Path) -> None:
         # a test may change the working directory

@@ -43,7 +43,7 @@ class RecordJob:
 
 
 class KernelRecorder:
-    """Collect what the kernels of one definition return.
+    """The outputs of one definition's kernels, collected for a recording.
 
     `agrees` says whether all of it agrees with the oracle.
     """

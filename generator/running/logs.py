@@ -15,7 +15,7 @@ _INI = ("log_cli", *_OPTIONS)
 
 
 class UncapturedLogs:
-    """Take pytest's capture of log records out of a run without options or fixture of it."""
+    """A plug-in that takes pytest's capture of logs out of runs that do not ask for it."""
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Unregister it once the tests are known, which may ask for `caplog`."""

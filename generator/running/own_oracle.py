@@ -155,7 +155,7 @@ def _dtype(value: Any) -> Any:
 
 
 class _Nothing(ContextDecorator):
-    """Stand in for torch.no_grad, as a decorator and as a context."""
+    """A stand-in for torch.no_grad, as a decorator and as a context."""
 
     def __new__(cls, function: Any = None, **options: Any) -> Any:
         return super().__new__(cls) if function is None else function

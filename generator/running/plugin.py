@@ -179,7 +179,7 @@ def smallest_of_each_reference(classes: Iterable[Any]) -> set[str]:
 
 
 class ChosenDefinitions:
-    """Collect no test of a definition that --definition or --each-reference leaves out.
+    """A plug-in that collects no test of what --definition or --each-reference leaves out.
 
     Most are: to make their tests, only to deselect them, takes longer than some files run.
     Without names, one of each reference is chosen.
@@ -351,7 +351,7 @@ def _trial(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 class ComparedDefinitions:
-    """Write the run's results and print its table; under xdist, the parent does."""
+    """The run's results and its table; under xdist the parent writes both."""
 
     def __init__(self, config: pytest.Config, device: Any) -> None:
         from generator.running.evidence import FinishedTests, ResultsFile

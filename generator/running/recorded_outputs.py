@@ -23,7 +23,7 @@ class Unstorable(Exception):
 
 
 class Storing:
-    """Take the outputs of one source in one case; `remarks` are for a person.
+    """The outputs of one source in one case, taken for a file; `remarks` are for a person.
 
     `agrees` says whether all outputs so far agree with the oracle's.
     """

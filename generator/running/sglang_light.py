@@ -111,7 +111,7 @@ def _import_without_cuda(torch: ModuleType) -> None:
 
 
 class StandInFinder:
-    """Find modules of the given top-level names; appended to sys.meta_path."""
+    """A finder of modules of the given top-level names; appended to sys.meta_path."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = frozenset(names)
@@ -166,7 +166,7 @@ class _StandInType(type):
 
 
 class StandIn(metaclass=_StandInType):
-    """Take the place of any class or function of a package that is missing."""
+    """A stand-in for any class or function of a package that is missing."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         pass

@@ -37,7 +37,7 @@ class Lost(Exception):
 
 
 class Deadline:
-    """Run a timer beside a block that waits for the worker, whose end becomes Lost.
+    """A timer beside a block that waits for the worker; its end becomes Lost.
 
     No generator: from Python 3.12 on, what is raised out of a generator's context holds
     the frames it passed, and so the inputs, until the garbage is collected. 17 GB of

@@ -84,7 +84,7 @@ def _worse(known: float | None, value: Any) -> float | None:
 
 
 class SummaryTable:
-    """Collect the tests of a run; give its table."""
+    """The tests of a run, and their table."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], SummaryRow] = {}

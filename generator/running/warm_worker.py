@@ -118,7 +118,7 @@ def calls_of(job: Job, device: torch.device) -> Iterator[WarmUpCall]:
 
 
 class Warming:
-    """Make the calls and compile what they lack; tell events as they come."""
+    """The calls of a warm-up, and the compilation of what they lack, as events."""
 
     def __init__(self, jobs: int, device: torch.device, tell: Any) -> None:
         self._device = device

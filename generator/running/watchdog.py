@@ -25,7 +25,7 @@ _STATUS = 70  # EX_SOFTWARE of sysexits.h
 
 
 class Watchdog:
-    """Watch each test of a process from a thread; at its limit, end the process.
+    """A thread that watches each test of a process and, at its limit, ends the process.
 
     `known` has the seconds that tests took in earlier runs, by node id.
     """

@@ -48,7 +48,7 @@ def workload_cases(
 
 @dataclass(frozen=True)
 class Workloads:
-    """Choose workloads of a dataset's folder: `none`, those that `fit`, or `all`.
+    """The workloads of a dataset's folder: `none`, those that `fit`, or `all`.
 
     `fit` changes what their files state, for axes that are shorter than theirs.
     """
@@ -82,7 +82,7 @@ NO_WORKLOADS = Workloads(None, "none")
 
 
 class TooLong:
-    """Remember workloads that took too long: those that are larger would as well."""
+    """The workloads that took too long: those that are larger would as well."""
 
     def __init__(self) -> None:
         self._cases: dict[str, list[tuple[int, Case]]] = {}

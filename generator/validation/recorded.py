@@ -26,7 +26,7 @@ _NAMED = 3
 
 
 class Audits:
-    """Check the definitions of one dataset; finds nothing where it has no audit.
+    """The recorded audits of one dataset; finds nothing where it has none.
 
     `problems` are those of an audit file that can't be used.
     """

@@ -27,7 +27,7 @@ class Question:
 
 
 class Policy(Protocol):
-    """Judge one output of an op_type in a way of its own; named in its POLICIES."""
+    """A way of its own to judge one output of an op_type; named in its POLICIES."""
 
     def judge(self, actual: Any, expected: Any, question: Question) -> Comparison:
         """Return the verdict on a reference's output held against a source's."""
@@ -35,7 +35,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Repeating(Protocol):
-    """Ask for more than one call of `run()` and of a provider: for more draws."""
+    """A policy that needs more than one call of `run()` and of a provider: more draws."""
 
     def calls(self, answer: Any, case: Case) -> int:
         """Return how often to call who gave this answer; the answers are joined."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Bound a comparison: |actual - expected| <= atol + rtol·|expected|, and the rest.
+    """Bounds of a comparison: |actual - expected| <= atol + rtol·|expected|, and the rest.
 
     `of_row` adds as many times the RMS of what is expected in the element's row, the last
     axis: a sum's rounded terms leave errors of that size in elements that happen to be
@@ -87,7 +87,7 @@ RECORDED = "recorded:"
 
 @dataclass(frozen=True)
 class Override:
-    """Replace the default tolerance of one output against one source, with the reason.
+    """One output's tolerance against one source in place of the default, with the reason.
 
     `source` is a provider ("flashinfer"), a provider's backend ("flashinfer/fa2") or
     "oracle"; None is every source. `case` is the name of the one case it is about,
@@ -148,9 +148,9 @@ def choose_tolerance(
 ) -> Tolerance:
     """Return the tolerance of an output of a dtype against a source, in a case.
 
-    `constants` are those that the definition has, `axes` all of the case's. The first override that applies wins
-    over the dtype's default. `run_tolerance`, the user's `--tolerance`, then replaces
-    rtol and atol, and what is allowed of a row. Integers and booleans are exact.
+    `constants` are the definition's, `axes` all of the case's. The first override that
+    applies wins over the dtype's default; `run_tolerance`, the user's `--tolerance`, then
+    replaces rtol, atol and what is allowed of a row. Integers and booleans are exact.
     """
     # a recording of a kernel is judged as the kernel itself
     source = source.removeprefix(RECORDED)

@@ -21,7 +21,7 @@ _INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 
 
 class Tiled:
-    """Stand for a contiguous tensor ([experts,] rows, columns) that isn't made yet."""
+    """A contiguous tensor ([experts,] rows, columns) that isn't made yet."""
 
     def __init__(self, base: torch.Tensor, shape: tuple[int, ...]) -> None:
         if base.shape != (base_length(shape),):

@@ -38,7 +38,7 @@ class _Words(np.random.SeedSequence):
 
 
 class Stream:
-    """Draw values from a stream that the words of its key select."""
+    """A stream of values that the words of its key select."""
 
     def __init__(self, *key: str, period: int = PERIOD) -> None:
         self._key, self._period = key, period

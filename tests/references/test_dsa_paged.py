@@ -443,7 +443,7 @@ class DsaPagedTests(
 # (7) a factor or an offset of 7.6e-06 is allowed.
 # (8) the 576 products of a logit cancel from Σ|q·k|·sm_scale·log2(e) = 1105, and tensor
 # cores add them in float32 by truncation.
-# (9) Judge ids [rows, k] by whether rounding explains that these were chosen
+# (9) Ids [rows, k] are right where rounding explains that these were chosen
 # (generator.ops.topk_policy).
 
 

@@ -334,8 +334,8 @@ class MoeAlignTests(GroundTruthsAgree, matches("sglang"), MatchesRecorded, Metam
 # - Errors of one sign, a factor or an offset, are bounded beside that: "Errors with a sign"
 #   in docs/evaluate.md of gen-tests.
 # Reasons in short; `TOLERANCES`, or the module of bounds named above, derives them in full:
-# (1) Judge sorted_token_ids by what stands in each expert's blocks, in any order
-# (generator.ops.op_types.moe_align.order).
+# (1) sorted_token_ids are right where each expert's blocks have its tokens, in any
+# order (generator.ops.op_types.moe_align.order).
 
 
 # Puts pairs of token and expert in order by expert, so that each block of 16 places is

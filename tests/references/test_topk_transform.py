@@ -206,7 +206,7 @@ class TopkTransformTests(
 # ruff: noqa: RUF012 - axes are read, never changed
 # Each reference with its tags, then a class for each definition that has it.
 # Reasons:
-# (1) Judge ids [rows, k] by whether rounding explains that these were chosen
+# (1) Ids [rows, k] are right where rounding explains that these were chosen
 # (generator.ops.topk_policy).
 
 

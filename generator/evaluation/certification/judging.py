@@ -13,7 +13,7 @@ from kernel_judge.checks.pairs import keep_rows
 
 @dataclass(kw_only=True)
 class KernelJudge(Judge):
-    """Judge a kernel on the rows that kernels define; `lacks` are outputs it doesn't give.
+    """A kernel's judge, on the rows that kernels define; `lacks` are outputs it doesn't give.
 
     A solution has to give all of them: it is held to the definition. `kernel` names it: a
     policy knows rows that this one leaves undefined.

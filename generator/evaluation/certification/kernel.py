@@ -36,7 +36,7 @@ _ANSWERS = (torch.Tensor, int, float, type(None))
 
 
 class KernelProcess(BuiltSolution):
-    """Answer as a solution's process does; what is built is a kernel's adapter."""
+    """A process that answers as a solution's does; what is built is a kernel's adapter."""
 
     def _build(self, how: Mapping[str, Any]) -> dict[str, Any]:
         calls = kernels(how["root"], how["file"], [how["provider"]], self._device)

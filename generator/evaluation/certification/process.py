@@ -21,7 +21,7 @@ _MODULE = "generator.evaluation.certification.kernel"
 
 
 class OwnKeeper(Keeper):
-    """Stop and continue a process of this software, whose threads are its own."""
+    """The keeper of a process of this software, whose threads are its own."""
 
     def __init__(self, process: subprocess.Popen[Any]) -> None:
         self._process = process

@@ -30,7 +30,7 @@ _SYNCHRONIZE, _DUMPS = torch.cuda.synchronize, json.dumps
 
 
 class Callee:
-    """Answer timed calls on memory of the judge.
+    """The callee's side of timed calls, on memory of the judge.
 
     What a function allocates during a call lies in `arena`, as long as that has room: an
     output that it returns is read there. One that lies elsewhere is copied into its

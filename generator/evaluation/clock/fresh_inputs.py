@@ -23,7 +23,7 @@ _CODES = (torch.uint8, torch.int8)
 
 
 class FreshInputs:
-    """Make values of one workload from draws of its inputs, on a device.
+    """New values of one workload, made of draws of its inputs, on a device.
 
     `rows` are the dimensions that number the rows, by input. Raises ValueError for draws that don't have the same shapes.
     """

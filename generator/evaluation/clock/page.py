@@ -35,7 +35,7 @@ class Silent(Exception):
 
 
 class Page:
-    """Map a page, and read and write the words of both sides.
+    """The shared page, mapped: the words of both sides, to read and to write.
 
     As the callee, wait no longer than `is_there` says that the judge is.
     """

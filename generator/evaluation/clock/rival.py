@@ -106,7 +106,7 @@ def kernels(
 
 
 class _Plans:
-    """Measure what FlashInfer's wrappers plan in a call, apart from what they run."""
+    """The time that FlashInfer's wrappers plan in a call, apart from what they run."""
 
     def __init__(self) -> None:
         self._seconds = 0.0

@@ -165,7 +165,7 @@ def _mapped(handle: int, size: int, number: int, file: int) -> SharedMemory:
 
 
 class _Array:
-    """Show bytes of a device to torch, which does not free them."""
+    """Bytes of a device as torch reads them; torch does not free them."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {

@@ -41,7 +41,7 @@ class Sample:
 
 
 class Telemetry:
-    """Ask NVML; without it, or on a CPU, samples are None."""
+    """NVML's readings of a GPU; without NVML, or on a CPU, each is None."""
 
     def __init__(self, device: str) -> None:
         self._nvml: Any = None

@@ -70,7 +70,7 @@ _SEEDS = 2**31
 
 
 class TimingSession:
-    """Time one workload. `secret` seeds values, seeds and the order."""
+    """The timing of one workload. `secret` seeds values, seeds and the order."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ class ConditionSkipped(Exception):
 
 @dataclass
 class Asking:
-    """Ask one solution under conditions.
+    """One solution, as conditions ask it.
 
     `reopened` returns a session in which the solution is built anew: a call may have
     ended the last one. `secret` seeds values and choices. `judges` makes what compares
@@ -87,7 +87,7 @@ class Asking:
         """Return cases drawn of those that have elements and are not large.
 
         All conditions have the same: their values and expected outputs are made once.
-        Raises Skipped where there is none.
+        Raises ConditionSkipped where there is none.
         """
         rounds = [of_case[0] for _, of_case in self.asked.rounds]
         small = [one for one in rounds if is_small(one, self.device)]
@@ -100,7 +100,7 @@ class Asking:
         return order.sample(small, len(small))[:count]
 
     def small_cases(self, count: int) -> list[Round]:
-        """Return those of all cases that have the fewest bytes. Raises Skipped."""
+        """Return those of all cases that have the fewest bytes. Raises ConditionSkipped."""
         small = self.cases(len(self.asked.rounds))
         small.sort(key=lambda one: tensor_bytes(one.subject.definition, one.case))
         return small[:count]

@@ -23,7 +23,7 @@ torch: Any = importlib.import_module("torch")
 
 
 class Engine:
-    """Call on a side stream, through torch.compile, and look at torch's global state.
+    """Calls on a side stream, through torch.compile, and torch's global state beside them.
 
     It is made before a solution's code is loaded, and binds what it calls.
     """

@@ -212,7 +212,7 @@ def _changed(code: SourceCode, edit: Edit, node: ast.AST) -> ast.expr | None:
 
 
 class _Planting(ast.NodeTransformer):
-    """Put the calls of sites in the place of their nodes, the inner ones first."""
+    """A transformer that puts calls of sites in place of their nodes, inner ones first."""
 
     def __init__(self, sites: Mapping[ast.AST, list[_Site]]) -> None:
         self._sites = sites

@@ -20,7 +20,7 @@ _ATOMS = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.Tu
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the source of a node by `text`; `kind` names the defect."""
+    """A node whose source becomes `text`; `kind` names the defect."""
 
     kind: str
     node: ast.expr | ast.stmt

@@ -47,7 +47,7 @@ _Key = tuple[str, str, Tolerance]
 
 @dataclass
 class _Found:
-    """Collect rows while the cases of a definition are gone through."""
+    """The rows so far, while the cases of a definition are gone through."""
 
     sharing: int
     rows: dict[_Key, list[Measured]] = field(default_factory=dict)

@@ -55,7 +55,7 @@ _KINDS = {
 
 
 class Widened(TorchFunctionMode):
-    """Compute in float64 what the code in this block computes in float32."""
+    """A block in which code that computes in float32 computes in float64."""
 
     def __init__(self) -> None:
         super().__init__()

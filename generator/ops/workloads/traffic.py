@@ -37,7 +37,7 @@ _STEP = 0.03
 
 @dataclass(frozen=True)
 class Requests:
-    """Describe one kind of request: means in tokens, and the share that is cached."""
+    """One kind of request: means in tokens, and the share that is cached."""
 
     prompt: int
     answer: int

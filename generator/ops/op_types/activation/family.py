@@ -30,7 +30,7 @@ class Width:
 
 @dataclass(frozen=True)
 class ActivationKind:
-    """Describe one activation: what it is of a row's halves, and how they lie.
+    """One activation: what it is of a row's halves, and how they lie.
 
     `kernel` is FlashInfer's function, empty where it has none.
     """

@@ -1,4 +1,4 @@
-"""What only solutions are asked: blocks whose scale is 0, and rows of any number.
+"""Cases for solutions alone: blocks whose scale is 0, and rows of any number.
 
 Quantisers give a block a scale of 0 where its values are far below the tensor's, and leave
 its codes as they come: some divide by that scale.

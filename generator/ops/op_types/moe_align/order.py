@@ -12,7 +12,7 @@ from kernel_judge.comparison.policy import Question
 
 
 class SortedByExpert:
-    """Judge sorted_token_ids by what stands in each expert's blocks, in any order.
+    """sorted_token_ids are right where each expert's blocks have its tokens, in any order.
 
     Kernels count places up with atomics, so that each call may have another order.
     """

@@ -25,7 +25,7 @@ _HOPPER = (
 
 @dataclass(frozen=True)
 class QuantizationKind:
-    """Describe one kind: its block, what its codes and scales are, its tags.
+    """One kind: its block, what its codes and scales are, its tags.
 
     A byte holds `packed` codes; `scale` is the dtype of a block's scale.
     """
