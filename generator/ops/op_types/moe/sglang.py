@@ -109,8 +109,8 @@ def run_native(definition: Definition, inputs: Inputs) -> torch.Tensor:
         one, two = dequantized(inputs, some, torch.float32)
         layer = SimpleNamespace(num_experts=len(some), w13_weight=one, w2_weight=two)
         here = ((places >= first) & (places < first + len(some))).nonzero()[:, 0]
-        own = (weights[tokens, slots][here, None], places[here, None] - first, None)
-        outputs[here] = moe_forward_native(layer, x[tokens[here]], own, config)
+        routed = (weights[tokens, slots][here, None], places[here, None] - first, None)
+        outputs[here] = moe_forward_native(layer, x[tokens[here]], routed, config)
     for slot in range(ids.shape[1]):
         # one slot at a time: no token occurs twice in an index
         total[tokens[slots == slot]] += outputs[slots == slot]
