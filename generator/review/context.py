@@ -40,7 +40,8 @@ class ReviewContext:
 
     `root` is head's folder, `problems` are new ones; `before` and `after` are the runs
     that base and head have in verification/, the audits what they have in audit.json.
-    `rendered` are tests of head that this review rendered anew, to the same bytes.
+    `rendered` are tests of head that this review rendered anew, to the same bytes, and
+    `stale` those that were left with what definitions said before.
     `unproven_allowed` are definitions with which nothing need be compared.
     """
 
@@ -54,6 +55,7 @@ class ReviewContext:
     audits_after: Mapping[str, Audited] | None = None
     settings: ReviewSettings = field(default_factory=ReviewSettings)
     rendered: Collection[str] = ()
+    stale: Collection[str] = ()
     unproven_allowed: Collection[str] = ()
 
     def counts(self, run: Run, name: str) -> bool:

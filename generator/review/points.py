@@ -51,6 +51,9 @@ def _test(change: Change, new: LoadedDefinition, known: ReviewContext) -> PointF
     hashes = known.hashes_of(path)
     if hashes is None:
         return PointFinding(UNKNOWN, f"{shown} can't be read")
+    if basis_of(new) in hashes and path in known.stale:
+        seen = f"{shown} has an earlier description or tag: gen-tests --op-type"
+        return PointFinding(NO, one_line(f"{seen} {new.op_type}"))
     if basis_of(new) in hashes:
         return PointFinding(YES, f"{shown} names the hash of this text")
     if not hashes:

@@ -24,7 +24,13 @@ from generator.review.checks import CheckChange, changes_of
 from generator.review.findings import OWN_SOFTWARE, UNCOMPARED, UNRENDERED, WEAKER
 from generator.review.scratch import scratch
 from generator.review.software import running, software_of
-from generator.review.sources import SUPPORT, TESTS, Sources, op_types_to_render
+from generator.review.sources import (
+    SUPPORT,
+    TESTS,
+    Sources,
+    left_tests,
+    op_types_to_render,
+)
 from generator.review.treatment import SOFTWARE, is_compared
 from generator.review.tree import Tree, write_tree
 from generator.rules.load import load_definitions
@@ -39,12 +45,15 @@ _SECONDS = 600.0
 class RenderedChange:
     """Changes of the rendered tests, and of what tests check.
 
-    `equal` are files of the head that are what the base's software renders.
+    `equal` are files of the head that are what the base's software renders. `stale` are
+    those that the change left as they were, and that definitions of it render otherwise:
+    a description or a tag is printed there.
     """
 
     problems: tuple[Problem, ...] = ()
     changes: tuple[CheckChange, ...] = ()
     equal: frozenset[str] = frozenset()
+    stale: frozenset[str] = frozenset()
 
 
 def check_tests(sources: Sources) -> RenderedChange:
@@ -55,7 +64,8 @@ def check_tests(sources: Sources) -> RenderedChange:
     sides = sources.sides
     changed = sorted(p for p in sides.changed if is_written_by_rendering(p))
     software = sorted(p for p, t in sides.treatments.items() if t is SOFTWARE)
-    if not changed and not software:
+    left = left_tests(sides)
+    if not changed and not software and not left:
         return RenderedChange()
     base = _Base(sources)
     problems: list[Problem] = []
@@ -65,7 +75,9 @@ def check_tests(sources: Sources) -> RenderedChange:
         )
         problems += [OWN_SOFTWARE.problem(path, message) for path in base.mine[:1]]
     equal = set()
-    rendered = base.render(op_types_to_render(sides)) if changed else {}
+    rendered = base.render(op_types_to_render(sides)) if changed or left else {}
+    as_left = {path: sources.read(path, _MAX_BYTES) for path in left & {*rendered}}
+    stale = {path for path, data in as_left.items() if data != rendered[path]}
     for path in changed:
         if path == f"{TESTS}{SUMS}" or path not in sides.head:
             continue
@@ -78,7 +90,8 @@ def check_tests(sources: Sources) -> RenderedChange:
         problems += _sums(sources, equal)
     changes = list(_changes([*changed, *software], sources))
     weaker = _weaker(changes, equal)
-    return RenderedChange((*problems, *weaker), tuple(changes), frozenset(equal))
+    found = (*problems, *weaker), tuple(changes)
+    return RenderedChange(*found, frozenset(equal), frozenset(stale))
 
 
 def _unequal(

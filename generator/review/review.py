@@ -281,6 +281,7 @@ def make_review(
         audits,
         settings,
         tests.equal,
+        tests.stale,
         asked.unproven,
     )
     is_asked = changes or changed.evidence

@@ -209,19 +209,33 @@ def _is_plain(path: str, entry: TreeEntry) -> bool:
 def op_types_to_render(sides: BaseAndHead) -> set[str]:
     """Return the op_types whose tests a review renders: those of which a test changed.
 
-    Of the files that all tests share, the op_type with the fewest definitions has as
-    much; which helpers are rendered beside tests depends on all of them.
+    And those of which a definition did, and the test not. Of the files that all tests
+    share, the op_type with the fewest definitions has as much; which helpers are rendered
+    beside tests depends on all of them.
     """
     changed = [path for path in sides.changed if is_written_by_rendering(path)]
     known = Counter(p.split("/")[1] for p in sides.head if p.startswith("definitions/"))
+    unchanged = {path[len(TESTS) + 5 : -3] for path in left_tests(sides)}
     if not changed or not known:
-        return set()
+        return unchanged
     if any(path.startswith(SUPPORT) for path in changed):
         return {*known}
     names = (path.removeprefix(TESTS) for path in changed)
     tests = {n[5:].removesuffix(".py") for n in names if n.startswith("test_")}
     tests |= {name.removesuffix("_custom_inputs") for name in tests}
-    return tests & known.keys() or {min(known, key=lambda op_type: known[op_type])}
+    tests &= known.keys()
+    return unchanged | (tests or {min(known, key=lambda op_type: known[op_type])})
+
+
+def left_tests(sides: BaseAndHead) -> set[str]:
+    """Return the rendered tests that a change leaves as they are, though not their definitions."""
+    definitions = (
+        path.split("/")
+        for path in sides.changed
+        if path.startswith("definitions/") and path in sides.head
+    )
+    tests = {f"{TESTS}test_{parts[1]}.py" for parts in definitions if len(parts) == 3}
+    return {path for path in tests if path in sides.head and path not in sides.changed}
 
 
 def _what_is_read(
