@@ -190,6 +190,11 @@ def of_definitions() -> Iterator[PullRequest]:
         "definition: new, without a rendered test", add_third, "rendered-test"
     )
     yield PullRequest(
+        "definition: described anew, and its test as it was",
+        editing(FIRST, lambda value: value.update(description="Another.")),
+        "rendered-test",
+    )
+    yield PullRequest(
         "definition: new, without workloads",
         together(add_third, removing("workloads/{op}/{3}.jsonl"), render),
         "workloads",

@@ -83,7 +83,8 @@ def _of_definitions() -> Iterator[PullRequest]:
     described = editing(
         FIRST, lambda value: value.update(description="In other words.")
     )
-    yield PullRequest("definition: described anew", together(described, render))
+    described_anew = together(described, render)
+    yield PullRequest("definition: described anew", described_anew)
     yield PullRequest("definition: laid out anew", together(_laid_out, render))
     yield PullRequest(
         "definition: a comment in the reference",
@@ -112,18 +113,19 @@ def _of_definitions() -> Iterator[PullRequest]:
     )
     yield PullRequest(
         "definition: described anew, and its branch has another one",
-        described,
-        since=together(add_third, render),
+        described_anew,
+        # its tests would be a file that both changed
+        since=add_third,
     )
     yield PullRequest(
         "definition: described anew, and its branch has more evidence on another",
-        described,
+        described_anew,
         since=_more_on_the_second,
     )
     yield PullRequest(
         "definition: described anew, and its branch has that already",
-        described,
-        since=described,
+        described_anew,
+        since=described_anew,
     )
     yield PullRequest(
         "definition: a comment in the reference, its evidence made anew",
