@@ -76,7 +76,7 @@ def evaluate(
     ),
     keep_failures: Path | None = options.keep_failures,
     secret: bool = options.flag(
-        "Of a contest: say of what is refused its verdict alone, no value and no length."
+        "For contests: of a refused solution print the verdict alone, no value and no length."
     ),
     conditions: tuple[str, ...] = options.several(
         "Call as engines do: graph, stream, strided, compile, batch, soak, or all; "

@@ -21,7 +21,7 @@ def mcp(
         default=60.0,
     ),
     secret: bool = options.flag(
-        "Of a contest: say of what is refused its verdict alone, no value and no length."
+        "For contests: of a refused solution print the verdict alone, no value and no length."
     ),
 ) -> int:
     """Serve a dataset to agents, by the Model Context Protocol over stdin and stdout.
