@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from generator.evaluation.clock import nursery
 from tests.builders import ROOT
 
 # it calls once, so that the rival waits for a second call on the page
@@ -123,3 +125,9 @@ def test_fork_that_hangs_is_ended_and_a_nursery_that_is_gone_does_no_harm() -> N
         "StartedRival True",
         "False",
     ]
+
+
+def test_process_with_threads_makes_no_nursery() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(nursery.prepare).result()
+    assert nursery._ours == []
