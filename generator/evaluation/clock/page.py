@@ -25,8 +25,9 @@ _TEXT, _MOST_TEXT = 1 << 12, 1 << 14
 # a cache line for each side's words: what one writes does not stop the other
 _OPENED, _SEED, _REVEALED, _WHICH = 0, 1, 2, 3
 _READY, _ANSWERED, _LENGTH = 16, 17, 18
-# spins between looks at the clock
-_SPINS = 2000
+# spins between looks at the clock, and seconds between looks at the other side: /proc is slow to
+# read, and nothing that is written meanwhile is seen
+_SPINS, _LOOK_SECONDS = 2000, 0.02
 _FEW_CORES = 4
 
 
@@ -124,13 +125,17 @@ class Page:
         is_there: Callable[[], bool],
     ) -> None:
         words, yields = self._words, self._yields
+        look = time.monotonic() + _LOOK_SECONDS
         while True:
             for _ in range(_SPINS):
                 if words[word] == number:
                     return
                 if yields:
                     os.sched_yield()
-            if until is not None and time.monotonic() > until:
+            now = time.monotonic()
+            if until is not None and now > until:
                 raise Silent("no answer in time")
-            if not is_there():
-                raise Silent("the other process is gone")
+            if now > look:
+                look = now + _LOOK_SECONDS
+                if not is_there():
+                    raise Silent("the other process is gone")

@@ -45,7 +45,7 @@ _cuda: Any = torch.cuda
 _PATTERN = 0xA5
 # in which launches go ahead; with the writing behind it, it ends before a time slice of
 # 2.4 ms does: after that the callee's work would run on some of the values
-HOLD_MS, _LONGEST_HOLD_MS, _OWN_SLICE_MS = 0.35, 1.5, 2.2
+HOLD_MS, _LONGEST_HOLD_MS, _OWN_SLICE_MS = 0.4, 1.5, 2.2
 _CYCLES_A_MS = 2_000_000
 # the device turns to others when the judge has launched nothing for some microseconds: what
 # is launched earlier runs before the callee's work. A change of context takes 140

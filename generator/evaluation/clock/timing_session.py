@@ -21,6 +21,7 @@ from generator.evaluation.clock.contender import (
     timing_of,
 )
 from generator.evaluation.clock.fresh_inputs import FreshInputs
+from generator.evaluation.clock.holds import Holds
 from generator.evaluation.clock.outputs import number_at
 from generator.evaluation.clock.page import Silent
 from generator.evaluation.clock.quiet_calls import QuietCalls
@@ -51,13 +52,11 @@ from generator.problems.messages import one_line
 
 _EMPTIES, _WARM_UPS = 8, 4
 _MOST = 400
-# launches take longer now and then
-_MARGIN = 1.3
 # of a workload whose medians are not settled: then it is said that they are not
 _SECONDS = 1.4
 # of a rival that takes long, and of one that is not among the fastest: nobody waits for more of
 # its figures
-_RIVALS_SECONDS, _FAR_SECONDS, _RIVALS_LEAST = 0.4, 0.1, 5
+_RIVALS_SECONDS, _FAR_SECONDS, _RIVALS_LEAST = 0.4, 0.1, 3
 # work that is surely done before a time slice of the GPU ends; else it is waited for
 _SHORT_MS = 1.2
 # without its two changes of context, 0.28 ms, a call takes a third of an empty one's time, and
@@ -96,6 +95,7 @@ class TimingSession:
         self._last: CandidateCall | None = None
         self._others: list[list[Any]] = []
         self._seconds = SecondsOf()
+        self._holds = Holds(calls)
 
     def run(self) -> SessionResult:
         """Return the figures.
@@ -114,7 +114,7 @@ class TimingSession:
                 self._rivals.remove(rival)
         for _ in range(2 * _WARM_UPS):
             self._turn()
-        self._fit_hold()
+        self._holds.fit((self._solution, *self._rivals))
         throttled, end = 0, time.monotonic() + _SECONDS
         samples: list[Sample] = []
         after = self._sampled()
@@ -227,6 +227,8 @@ class TimingSession:
         if is_busy or is_long or is_unturned:
             self._check_void(_MOST_DISTURBED)
             return timed
+        if self._holds.grow(contender, timed):
+            return timed
         waited = contender.waits and self._zero.waited(timed.behind)
         contender.raw.append((waited, timed.raw))
         contender.host.append(timed.host)
@@ -289,16 +291,6 @@ class TimingSession:
         if self._calls.device == "cuda" and statistics.median(after) < 0.0:
             # its kernel was done while the judge held the device
             raise Untimed("kernels of two processes run at once here, as under MPS")
-
-    def _fit_hold(self) -> None:
-        """Hold the device for each as long as its launches take, as the warm-up measured it.
-
-        A launch that comes later would add the host's delay to the figure.
-        """
-        for one in (self._solution, *self._rivals):
-            if one.host and not one.waits:
-                launches = _MARGIN * statistics.median(one.host)
-                one.hold = self._calls.hold_for(launches)
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> CallTimes:
         which = kind | (WAITS if waits else 0)

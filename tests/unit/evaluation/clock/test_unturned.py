@@ -49,9 +49,7 @@ class Device:
     def stage(self, inputs: Any) -> None:
         self.staged = inputs
 
-    def call(
-        self, link: Any, which: int, seed: int, hold_ms: float = 0.35
-    ) -> CallTimes:
+    def call(self, link: Any, which: int, seed: int, hold_ms: float = 0.4) -> CallTimes:
         self.read, raw, delayed = RIGHT, ZERO_MS + WORK_MS, 0.0
         if which & (WAITS - 1) in (EMPTY, TWICE):
             raw = ZERO_MS + 0.003 * (1 + (which & (WAITS - 1) == TWICE))
@@ -62,8 +60,16 @@ class Device:
             if self.skips(self.count) and not which & WAITS:
                 self.read, raw = WRONG, UNTURNED_MS
         raw += self.copy_ms
-        parts = hold_ms, delayed, 0.02, 0.1, raw, self.after_ms
-        return CallTimes(raw, 0.1, *parts, {}, hold_ms)
+        host = self.host_ms(link)
+        # who does not wait has launched all by then, or the device waits for it
+        after = self.after_ms if which & WAITS else host - hold_ms
+        raw += max(after, 0.0) * (not which & WAITS)
+        parts = hold_ms, delayed, 0.02, 0.1, raw, after
+        return CallTimes(raw, host, *parts, {}, hold_ms)
+
+    def host_ms(self, link: Any) -> float:
+        """Return how long launches take."""
+        return 0.1
 
     def outputs(self) -> list[torch.Tensor]:
         return [self.read]
@@ -72,7 +78,7 @@ class Device:
         return False
 
     def hold_for(self, launches_ms: float) -> float:
-        return 0.35
+        return min(max(launches_ms, 0.4), 1.5)
 
 
 def result_of(device: Device) -> SessionResult:
