@@ -147,7 +147,9 @@ def _doubts(timing: Mapping[str, Any]) -> str:
     doubts = []
     if timing["starts"] > 1:
         apart = f"{1e3 * timing['deviation_ms']:.1f} µs apart"
-        doubts.append(f"{timing['starts']} starts, {apart}")
+        untimed = timing["starts_untimed"]
+        lacks = f" and {untimed} without times" if untimed else ""
+        doubts.append(f"{timing['starts']} starts{lacks}, {apart}")
     if timing.get("outliers"):
         doubts.append(f"{timing['outliers']} of the starts far from the others")
     if not timing["resolved"]:

@@ -28,6 +28,8 @@ from generator.evaluation.timing import (
 from generator.evaluation.verdict import PASSED, CaseVerdict, Refused, worst
 from generator.execution.cores import usable_cores
 
+# one of so many starts may be disturbed
+_OF_UNTIMED = 4
 # starts whose processes import torch and kernels at once, and the cores that each needs
 _AHEAD, _CORES = 8, 2
 
@@ -54,6 +56,7 @@ class Starts:
         self._reopens, self._budget = reopens, budget
         self._fields, self._secrets = fields, secrets
         self._ahead: list[Field] = []
+        self._most_untimed = count // _OF_UNTIMED
 
     def timed(
         self,
@@ -69,11 +72,12 @@ class Starts:
         """Return the verdicts with the times of all starts, as `timing.timed` does of one.
 
         `rivals` are those of the first start; of several the next closes them. A workload
-        without times in one start has none: else a solution would choose which of its
-        starts count. What is refused in one start is refused.
+        may be without times in one start of four, by a disturbance; in more a solution
+        would choose which of its starts count. What is refused in one start is refused.
         """
         of_cases: dict[str, list[CaseVerdict]] = {case.case: [] for case in cases}
         left, field = list(cases), rivals
+        is_timed = timed_rounds(asked)
         rivals.begin(layouts_of(asked))
         seconds.lap("rivals")
         try:
@@ -102,8 +106,13 @@ class Starts:
                     return [wrong.get(case.case, case) for case in cases]
                 for one in times:
                     of_cases[one.case].append(one)
-                left = [replace(t, timing=None) for t in times if t.timing is not None]
-                if not left:
+                left = [
+                    replace(one, timing=None)
+                    for one in times
+                    if one.case in is_timed
+                    and number + 1 - _timed(of_cases[one.case]) <= self._most_untimed
+                ]
+                if not left or asked.subject.op.only_moves:
                     break
         finally:
             for waiting in self._ahead:
@@ -147,10 +156,11 @@ class Starts:
     ) -> CaseVerdict:
         """Return the verdict on a case with the figures of all its starts, if it has them."""
         timings = [one.timing for one in times if one.timing is not None]
-        if len(timings) < self._count:
+        if len(timings) < self._count - self._most_untimed:
             return case
         timing: dict[str, Any] = together(timings)
         if self._count > 1:
+            timing["starts_untimed"] = self._count - len(timings)
             spent: Counter[str] = Counter()
             for one in timings:
                 spent.update(one["seconds_of"])
@@ -167,3 +177,7 @@ class Starts:
 
     def _where(self, number: int) -> str:
         return f"start {number + 1}: " if self._count > 1 else ""
+
+
+def _timed(of_case: Sequence[CaseVerdict]) -> int:
+    return sum(one.timing is not None for one in of_case)

@@ -78,32 +78,36 @@ def error_of_one_ratio(
 def together(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures of a workload from those of its starts, one or more.
 
-    A speedup is the ratio of two times over all starts; its error is that of the
-    differences within them. Who was not timed in each of them is no rival.
+    A speedup is the mean of the ratios within the starts, a rival's time beside it the
+    latency times that: what all processes of a start are slower by is in both. Who was not
+    timed in each of them is no rival.
     """
     first = timings[0]
     starts = len(timings)
     if starts == 1:
         return {**first, "starts": 1}
     latencies = [float(t["latency_ms"]) for t in timings]
-    latency, outliers = _middle(latencies)
+    latency, share = (
+        _middle(latencies, _NEAR_MS),
+        _NEAR_MS / statistics.median(latencies),
+    )
+    far = _far([math.log(one) for one in latencies], share)
     rivals = _rivals(timings)
     known = [(float(t["error_ms"]) / student(_COUNTS_AS)) ** 2 for t in timings]
-    error = _half([one - latency for one in latencies], known)
+    error = _half(latencies, known)
     resolution = APART * error
     timing: dict[str, Any] = {
         **first,
         "latency_ms": latency,
         "error_ms": error,
         "deviation_ms": statistics.stdev(latencies),
-        "outliers": outliers,
         "spread_ms": statistics.median(t["spread_ms"] for t in timings),
         "iterations": sum(t["iterations"] for t in timings),
         "settled": all(t["settled"] for t in timings),
         "void": sum(t["void"] for t in timings),
         "resolution_ms": resolution,
         "resolved": latency >= _RESOLVED * resolution,
-        "rivals": {name: _middle(times)[0] for name, times in rivals.items()},
+        "rivals": {n: _middle(times, _NEAR_MS) for n, times in rivals.items()},
         "starts": starts,
         "by_start": [{n: t[n] for n in _OF_A_START if n in t} for t in timings],
     }
@@ -112,27 +116,28 @@ def together(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for name in _of_rivals(timing):
         del timing[name]
     if _REFERENCE in rivals:
-        timing["reference_latency_ms"] = timing["rivals"][_REFERENCE]
         names = "speedup_factor", "speedup_error"
         timing |= _ratio(rivals[_REFERENCE], latencies, timings, *names)
-    kernels = [name for name in rivals if name != _REFERENCE]
+        timing["reference_latency_ms"] = latency * timing["speedup_factor"]
+    kernels = {name: t for name, t in timing["rivals"].items() if name != _REFERENCE}
     if kernels:
-        timing |= _production(kernels, rivals, latencies, timings)
-    return timing
+        name = min(kernels, key=kernels.__getitem__)
+        timing |= _production(name, rivals[name], latencies, timings)
+        speedup = timing["speedup_over_production"]
+        timing["production_latency_ms"] = latency * speedup
+        far |= _far(_logs(rivals[name], latencies), share)
+    return {**timing, "outliers": len(far)}
 
 
 def _production(
-    kernels: Sequence[str],
-    rivals: Mapping[str, Sequence[float]],
+    name: str,
+    others: Sequence[float],
     latencies: Sequence[float],
     timings: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return the figures of the kernel that is the fastest over all starts."""
-    name = min(kernels, key=lambda one: _middle(rivals[one])[0])
-    other, _ = _middle(rivals[name])
-    figures: dict[str, Any] = {"production": name, "production_latency_ms": other}
     names = "speedup_over_production", "speedup_over_production_error"
-    figures |= _ratio(rivals[name], latencies, timings, *names)
+    figures = {"production": name, **_ratio(others, latencies, timings, *names)}
     mine = [t for t in timings if t.get("production") == name]
     if mine:
         spreads = [t["production_spread_ms"] for t in mine]
@@ -142,7 +147,7 @@ def _production(
     if plans:
         plan = statistics.median(plans)
         figures["production_plan_ms"] = plan
-        figures["production_run_ms"] = max(other - plan, 0.0)
+        figures["production_run_ms"] = max(_middle(others, _NEAR_MS) - plan, 0.0)
     return figures
 
 
@@ -163,38 +168,62 @@ def _ratio(
     error: str,
 ) -> dict[str, float]:
     """Return the ratio of two times over starts, and half of its 95 % interval."""
-    (other, _), (mine, _) = _middle(others), _middle(latencies)
-    off = [b / other - a / mine for b, a in zip(others, latencies, strict=True)]
+    logs, near = _logs(others, latencies), _NEAR_MS / statistics.median(latencies)
+    ratio = math.exp(_middle(logs, max(near, _NEAR_SHARE), 0.0))
     known = [
         (t[error] / t[name] / student(_COUNTS_AS)) ** 2 for t in timings if error in t
     ]
-    ratio = other / mine
-    return {name: ratio, error: ratio * _half(off, known)}
+    return {name: ratio, error: ratio * _half(logs, known)}
 
 
-def _middle(times: Sequence[float]) -> tuple[float, int]:
-    """Return the mean of times, each moved near their median, and how many are far from it.
+def _logs(others: Sequence[float], latencies: Sequence[float]) -> list[float]:
+    """Return logarithms of ratios: which of both times is divided by is the same to them."""
+    return [math.log(b / a) for b, a in zip(others, latencies, strict=True)]
 
-    So what is fast in less than half of the starts gains a fraction of the width alone;
-    errors are of the times as they are.
+
+def _middle(
+    figures: Sequence[float], least: float, share: float = _NEAR_SHARE
+) -> float:
+    """Return the mean of the middle half of figures, each moved near their median.
+
+    Near is `least`, or a share of the median if that is more. So what is fast in less than
+    half of the starts gains a fraction of that at most.
     """
-    median = statistics.median(times)
-    near = max(_NEAR_MS, _NEAR_SHARE * median)
-    moved = [min(max(one, median - near), median + near) for one in times]
-    outliers = sum(abs(one - median) > _FAR * near for one in times)
-    return statistics.fmean(moved), outliers
+    median = statistics.median(figures)
+    near = max(least, share * median)
+    kept = sorted(figures)[_ends(len(figures)) : len(figures) - _ends(len(figures))]
+    return statistics.fmean(min(max(one, median - near), median + near) for one in kept)
 
 
-def _half(off: Sequence[float], known: Sequence[float]) -> float:
-    """Return half of the 95 % interval of a mean, of what each start is off by.
+def _far(logs: Sequence[float], share: float) -> set[int]:
+    """Return the numbers of the starts that are far from the median of logarithms."""
+    median, near = statistics.median(logs), _FAR * max(share, _NEAR_SHARE)
+    return {n for n, one in enumerate(logs) if abs(one - median) > near}
 
-    `known` are the variances that are expected of one start. They stand for some starts
-    more: of two starts alone nobody can tell how far they may be apart.
+
+def _ends(count: int) -> int:
+    """Return how many figures are left out at each end: one in four."""
+    return count // 4
+
+
+def _half(figures: Sequence[float], known: Sequence[float]) -> float:
+    """Return half of the 95 % interval of a middle, of the figures of each start.
+
+    By the Winsorised variance (Tukey and McLaughlin): what is left out counts as the
+    nearest that is not. `known` are the variances that are expected of one start. They
+    stand for some starts more: of two starts alone nobody can tell how far they may be apart.
     """
-    count = len(off)
-    freedom = _COUNTS_AS + count - 1
+    count, ends = len(figures), _ends(len(figures))
+    ordered = sorted(figures)
+    low, high = ordered[ends], ordered[count - 1 - ends]
+    moved = [min(max(one, low), high) for one in figures]
+    kept = count - 2 * ends
+    squares = math.fsum((one - statistics.fmean(moved)) ** 2 for one in moved)
+    # of one start, with one degree of freedom less than are kept
     expected = statistics.fmean(known) if known else 0.0
-    variance = (_COUNTS_AS * expected + math.fsum(o**2 for o in off)) / freedom
+    freedom = _COUNTS_AS + kept - 1
+    wide = count / kept
+    variance = (_COUNTS_AS * expected + wide * squares) / freedom
     return student(freedom) * math.sqrt(variance / count)
 
 

@@ -44,6 +44,7 @@ class Fakes:
         self.timed: list[tuple[str, str, Any, tuple[str, ...], bool, bool]] = []
         self.answers: dict[int, Any] = {}
         self.sessions = self.fields = 0
+        self.only_moves = False
         self.reference = SimpleNamespace(
             close=lambda: self.events.append("reference closed"),
             prepare=lambda: None,
@@ -112,7 +113,8 @@ class Fakes:
         secrets = iter(range(100, 200))
         first = self.session()
         by_whom = (reopens or self.session, 7.0, self.field, lambda: next(secrets))
-        asked: Any = None
+        op = SimpleNamespace(only_moves=self.only_moves)
+        asked: Any = SimpleNamespace(subject=SimpleNamespace(op=op))
         one, notes = Starts(count, first, *by_whom), []  # type: ignore[var-annotated]
         about = (asked, CASES, {}, True, 5, self.field(), notes, SecondsOf())
         return {case.case: case for case in one.timed(*about)}, notes, one
@@ -201,25 +203,45 @@ def test_what_is_not_built_in_one_start_is_refused(
     assert fakes.events.count("rivals 2 closed") == 1
 
 
-def test_a_solution_does_not_choose_which_of_its_starts_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_start_of_four_may_be_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
     fakes = Fakes(monkeypatch)
     fakes.answers[2] = {"w": None}
     found, notes, _ = fakes.run(4)
+    assert notes == ["start 2: w: not timed"]
+    timings = [found[name].timing for name in TIMED]
+    assert all(timing is not None for timing in timings)
+    assert [(t["starts"], t["starts_untimed"]) for t in timings if t] == [
+        (3, 1),
+        (4, 0),
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 4, 8])
+def test_a_solution_does_not_choose_which_of_its_starts_count(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes = Fakes(monkeypatch)
+    # one more than may be disturbed, from the first on
+    more = count // 4 + 1
+    fakes.answers.update({number + 1: {"w": None} for number in range(more)})
+    found, notes, _ = fakes.run(count)
     assert found["w"].timing is None
     assert found["v"].timing is not None
-    assert notes == ["start 2: w: not timed"]
-    # and no further start is spent on it
-    assert [names for *_, names, _, _ in fakes.timed] == [
-        ("w", "v", "own"),
-        ("w", "v"),
-        ("v",),
-        ("v",),
-    ]
+    assert len(notes) == more
+    # and no further start is spent on it, nor a second one on what is never timed
+    names = [names for *_, names, _, _ in fakes.timed]
+    assert names[0] == ("w", "v", "own")
+    assert names[1:more] == [("w", "v")] * (more - 1)
+    assert names[more:] == [("v",)] * (count - more)
+
+
+def test_nothing_is_started_for_what_is_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fakes = Fakes(monkeypatch)
+    fakes.only_moves = True
     fakes.answers[1] = {"w": None, "v": None}
-    found, notes, _ = fakes.run(4)
+    found, _, _ = fakes.run(8)
     assert len(fakes.timed) == 1
     assert [case.timing for case in found.values()] == [None] * 3
 

@@ -161,22 +161,60 @@ def test_who_is_fast_in_less_than_half_of_its_starts_gains_little() -> None:
     machine = Machine(4, 1e-5, 1e-5)
     honest = [machine.start(0.025, flashinfer=0.025) for _ in range(8)]
     usual = together(honest)
+    over = "speedup_over_production"
     for fast in (1, 2, 3):
         lying = [machine.start(0.005, flashinfer=0.025) for _ in range(fast)]
         timing = together([*lying, *honest[fast:]])
-        assert timing["latency_ms"] > usual["latency_ms"] - 0.25e-3 * fast
+        # a start of four is left out; of a third one 1.5 µs count, in a mean of four
+        most = 1e-4 if fast < 3 else 5e-4
+        assert timing["latency_ms"] > usual["latency_ms"] - most
+        assert timing[over] < usual[over] + most / 0.025
         assert timing["outliers"] == fast
-        # and nobody takes its figure for a known one
-        assert timing["error_ms"] > 4 * usual["error_ms"]
+    # and nobody takes its figure for a known one
+    assert timing["error_ms"] > 4 * usual["error_ms"]
+    assert timing[f"{over}_error"] > 0.5
 
 
-def test_slow_rivals_in_one_start_gain_little() -> None:
+@pytest.mark.parametrize("bad", [0.042, 0.5])
+@pytest.mark.parametrize("which", ["the solution", "the kernel"])
+def test_one_bad_start_of_eight_costs_nothing(bad: float, which: str) -> None:
     machine = Machine(5)
-    starts = [machine.start(0.025, flashinfer=0.025) for _ in range(7)]
-    starts.append(machine.start(0.025, flashinfer=0.5))
-    timing = together(starts)
-    assert timing["speedup_over_production"] < 1.03
-    assert timing["speedup_over_production_error"] > 0.5
+    starts = [machine.start(0.0243, flashinfer=0.0243) for _ in range(8)]
+    usual = together(starts)
+    # as an H100 had them: 42 beside 24 µs, and a ratio of 3.2
+    own, other = (bad, 0.0243) if which == "the solution" else (0.0243, bad)
+    timing = together([*starts[:7], machine.start(own, flashinfer=other)])
+    for name in ("speedup_over_production", "latency_ms", "error_ms"):
+        assert timing[name] == pytest.approx(usual[name], rel=0.02, abs=1.5e-4), name
+    assert timing["speedup_over_production_error"] < 0.025
+    assert timing["outliers"] == 1
+
+
+def test_who_is_slow_in_bad_starts_gains_nothing_by_that() -> None:
+    machine, gains = Machine(6), []
+    for _ in range(500):
+        starts = [machine.start(0.025, flashinfer=0.025) for _ in range(8)]
+        starts.sort(key=lambda t: float(t["latency_ms"]))
+        worse = [machine.start(0.06, flashinfer=0.025) for _ in range(2)]
+        gains.append(
+            together([*starts[:6], *worse])["latency_ms"]
+            / together(starts)["latency_ms"]
+        )
+    assert min(gains) > 0.9999
+
+
+def test_who_has_no_times_in_bad_starts_gains_less_than_the_error() -> None:
+    machine, over = Machine(7), "speedup_over_production"
+    gains, errors = [], []
+    for _ in range(500):
+        starts = [machine.start(0.025, flashinfer=0.025) for _ in range(8)]
+        # of those whose own offset is worst, which it can only guess
+        starts.sort(key=lambda t: float(t[over]), reverse=True)
+        all_, hidden = together(starts), together(starts[:6])
+        gains.append(hidden[over] - all_[over])
+        errors.append(hidden[f"{over}_error"])
+    assert statistics.fmean(gains) < 0.4 * statistics.fmean(errors)
+    assert statistics.fmean(gains) < 0.007
 
 
 def test_the_fastest_kernel_is_that_of_all_starts() -> None:
@@ -189,7 +227,8 @@ def test_the_fastest_kernel_is_that_of_all_starts() -> None:
     timing = together(timings)
     name = timing["production"]
     assert timing["rivals"][name] == min(timing["rivals"].values())
-    assert timing["production_latency_ms"] == timing["rivals"][name]
+    beside = timing["latency_ms"] * timing["speedup_over_production"]
+    assert timing["production_latency_ms"] == beside
 
 
 def test_who_is_no_rival_in_one_start_is_none() -> None:
