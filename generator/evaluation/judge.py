@@ -261,8 +261,8 @@ class Judge:
                 ]
                 pairs = zip(actual, one.expected, strict=True)
                 values = dict(zip(names, pairs, strict=True))
-                lies = (values, descriptions, one.case.axes)
-                self.failures.keep(name, one.inputs, refused, *lies)
+                about = (values, descriptions, one.case.axes)
+                self.failures.keep(name, one.inputs, refused, *about)
             raise refused
         self._earlier[_shapes(actual)] = (id(one), actual)
         return errors
@@ -286,9 +286,9 @@ class Judge:
             case = replace(case, moved={})
         if isinstance(actual, torch.Tensor) and actual.dtype == torch.bool:
             actual = actual.view(torch.uint8)
-            unwritten = int((actual > 1).sum())
-            if unwritten:
-                return Comparison("FAILED", (f"{unwritten} elements were not written",))
+            poisoned = int((actual > 1).sum())
+            if poisoned:
+                return Comparison(FAILED, (f"{poisoned} elements were not written",))
             expected = expected.to(torch.uint8)
         policy = subject.op.policies.get(output)
         if policy is not None:
@@ -330,7 +330,7 @@ class Judge:
         """Judge one relation between calls. Raises Refused."""
         for claim in claims_of(relation, one, self.run):
             result = self._claimed(claim, one)
-            if result.verdict == "FAILED":
+            if result.verdict == FAILED:
                 finding = "; ".join(result.findings)
                 why = f"{claim.output} does not follow: {finding}"
                 raise Refused(INCORRECT_NUMERICAL, one_line(why, 400))

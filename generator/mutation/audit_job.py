@@ -120,7 +120,7 @@ class AuditJob:
     @property
     def shares_slow_cases(self) -> bool:
         """Return whether there are cases that mutants run in after all others."""
-        slow = any(stand.is_slow for stand in self.runner.prepared_cases)
+        slow = any(prepared.is_slow for prepared in self.runner.prepared_cases)
         return slow and bool(self.equivalences)
 
     def settle(self, pending: MutantResult, place: int) -> MutantResult:

@@ -146,24 +146,24 @@ class MutantRunner:
     def prove(self, run: Run) -> None:
         """Run the unchanged reference; leave out the tests that it fails."""
         start = time.process_time()
-        for stand in self.prepared_cases:
+        for prepared in self.prepared_cases:
             begun = time.process_time()
-            trial = self._trial(stand, guarded(run))
+            trial = self._trial(prepared, guarded(run))
             with sorted_once(), widened_by_table():
                 for name in (*FIRST, *LATER):
                     seconds = time.process_time() - begun
                     if name == _REPEATING and seconds > SLOW_SECONDS:
                         # the fork that runs mutants calls it again
                         continue
-                    catch = self._run_test(name, stand, trial, run)
+                    catch = self._run_test(name, prepared, trial, run)
                     if catch is not None:
                         self.left_out.append(catch)
-            if stand.is_compared:
-                self.not_asked.pop(stand.case.name, None)
-            stand.seconds = time.process_time() - begun
-            if stand.has_answer:
+            if prepared.is_compared:
+                self.not_asked.pop(prepared.case.name, None)
+            prepared.seconds = time.process_time() - begun
+            if prepared.has_answer:
                 with suppress(Exception):
-                    stand.results = results(self.subject, trial)
+                    prepared.results = results(self.subject, trial)
         self.seconds = time.process_time() - start
 
     def drop_raising_workloads(self) -> None:
@@ -178,7 +178,9 @@ class MutantRunner:
         dropped = {name: raised[name] for name in raised if name in workloads}
         self.not_asked |= dropped
         self.prepared_cases = [
-            stand for stand in self.prepared_cases if stand.case.name not in dropped
+            prepared
+            for prepared in self.prepared_cases
+            if prepared.case.name not in dropped
         ]
         self.left_out = [c for c in self.left_out if c.case not in dropped]
 
@@ -188,7 +190,7 @@ class MutantRunner:
 
         One in which nothing is compared would let every mutant survive.
         """
-        if any(stand.is_compared for stand in self.prepared_cases):
+        if any(prepared.is_compared for prepared in self.prepared_cases):
             return None
         for catch in self.left_out:
             return f"the reference itself does not pass {catch}"
@@ -235,13 +237,13 @@ class MutantRunner:
         self, run: Run, repeats: bool, slow: bool | None, exactly: bool
     ) -> Catch | None:
         self.prepared_cases.sort(
-            key=lambda stand: -stand.catches / (stand.seconds + 1e-3)
+            key=lambda prepared: -prepared.catches / (prepared.seconds + 1e-3)
         )
         # the later tests reuse the calls of the first ones
         trials = [
-            (stand, self._trial(stand, guarded(run)))
-            for stand in self.prepared_cases
-            if slow is None or stand.is_slow == slow
+            (prepared, self._trial(prepared, guarded(run)))
+            for prepared in self.prepared_cases
+            if slow is None or prepared.is_slow == slow
         ]
         for _, trial in trials:
             # figures of what is wrong take longer than to see that it is
@@ -249,41 +251,41 @@ class MutantRunner:
         left_out = {(catch.test, catch.case) for catch in self.left_out}
         of_results = _OF_RESULTS if repeats else {*_OF_RESULTS, _REPEATING}
         for names in (FIRST, LATER):
-            for stand, trial in trials:
+            for prepared, trial in trials:
                 for name in names:
-                    if (name, stand.case.name) in left_out:
+                    if (name, prepared.case.name) in left_out:
                         continue
-                    with time_limit(_FLOOR + _FACTOR * stand.seconds):
+                    with time_limit(_FLOOR + _FACTOR * prepared.seconds):
                         catch = self._run_test(
-                            name, stand, trial, run, of_results, exactly
+                            name, prepared, trial, run, of_results, exactly
                         )
                     if catch is not None:
-                        stand.catches += 1
+                        prepared.catches += 1
                         return catch
         return None
 
     def _run_test(
         self,
         name: str,
-        stand: PreparedCase,
+        prepared: PreparedCase,
         trial: Trial,
         run: Run,
         of_results: Collection[str] = _OF_RESULTS,
         exactly: bool = False,
     ) -> Catch | None:
         """Return how a test fails, None if it passes or is skipped."""
-        if name == RECORDED and not stand.is_recorded:
+        if name == RECORDED and not prepared.is_recorded:
             return None
-        if stand.case.size == LIMITS and name != _ORACLE:
+        if prepared.case.size == LIMITS and name != _ORACLE:
             return None
-        subject = replace(self.subject.with_run(run), op=self._op(stand))
+        subject = replace(self.subject.with_run(run), op=self._op(prepared))
         try:
-            if name in of_results and (exactly or stand.results is not None):
-                known, now = stand.results, results(subject, trial)
+            if name in of_results and (exactly or prepared.results is not None):
+                known, now = prepared.results, results(subject, trial)
                 if known is not None and same_results(known, now):
                     return None
                 if exactly:
-                    return Catch(name, stand.case.name, "other bits")
+                    return Catch(name, prepared.case.name, "other bits")
             if name == RECORDED:
                 assert self.recordings is not None
                 checked = checks.recorded(subject, trial, self.recordings)
@@ -294,29 +296,29 @@ class MutantRunner:
         except Skip:
             return None
         except Raised as error:
-            return Catch(name, stand.case.name, str(error), raised=True)
+            return Catch(name, prepared.case.name, str(error), raised=True)
         except AssertionError as error:
-            return Catch(name, stand.case.name, reason(str(error)))
+            return Catch(name, prepared.case.name, reason(str(error)))
         except Exception as error:  # noqa: BLE001
             # an error inside the test is a failure as well
             kind = type(error).__name__
-            return Catch(name, stand.case.name, f"{kind}: {_text(error)}")
+            return Catch(name, prepared.case.name, f"{kind}: {_text(error)}")
         if checked.defect is None:
             if checked.skipped is not None and name in _OF_RESULTS:
-                self.not_asked.setdefault(stand.case.name, str(checked.skipped))
+                self.not_asked.setdefault(prepared.case.name, str(checked.skipped))
             elif checked.comparisons:
-                stand.is_compared = True
+                prepared.is_compared = True
             return None
-        return Catch(name, stand.case.name, reason(checked.defect))
+        return Catch(name, prepared.case.name, reason(checked.defect))
 
-    def _op(self, stand: PreparedCase) -> Op:
+    def _op(self, prepared: PreparedCase) -> Op:
         """Return the op with the oracle's answer of a case in the oracle's place."""
-        return replace(self.subject.op, oracle=stand.oracle)
+        return replace(self.subject.op, oracle=prepared.oracle)
 
-    def _trial(self, stand: PreparedCase, run: Run) -> Trial:
-        inputs = stand.inputs
+    def _trial(self, prepared: PreparedCase, run: Run) -> Trial:
+        inputs = prepared.inputs
         trial = self.subject.trial(
-            stand.case, run=run, make_inputs=lambda *ignored: inputs
+            prepared.case, run=run, make_inputs=lambda *ignored: inputs
         )
         trial.error_maps = None
         return trial
@@ -328,18 +330,20 @@ class MutantRunner:
         is_alone = self.subject.op.answers_alone
         if oracle is None or (self.subject.unresolved is not None and not is_alone):
             return
-        for stand in tuple(self.prepared_cases):
-            trial = sampled(self._trial(stand, _nothing))
+        for prepared in tuple(self.prepared_cases):
+            trial = sampled(self._trial(prepared, _nothing))
             try:
                 answer = oracle(trial.definition, trial.lazy_inputs())
             except Exception:
-                if stand.case.size != WORKLOAD:
+                if prepared.case.size != WORKLOAD:
                     raise
                 # on shorter axes its file's numbers of tokens may lie beyond them
-                self.prepared_cases.remove(stand)
-                self.not_asked[stand.case.name] = "its file has no answer on these axes"
+                self.prepared_cases.remove(prepared)
+                self.not_asked[prepared.case.name] = (
+                    "its file has no answer on these axes"
+                )
                 continue
-            stand.oracle, stand.has_answer = partial(_answered, answer), True
+            prepared.oracle, prepared.has_answer = partial(_answered, answer), True
 
 
 def same_results(first: Sequence[Any], second: Sequence[Any]) -> bool:

@@ -64,7 +64,9 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
         "reduced": dict(job.axes),
         "left_out": [*map(str, job.runner.left_out)],
         "not_asked": job.runner.not_asked,
-        "recorded_cases": sum(stand.is_recorded for stand in job.runner.prepared_cases),
+        "recorded_cases": sum(
+            prepared.is_recorded for prepared in job.runner.prepared_cases
+        ),
     }
 
 
