@@ -159,7 +159,8 @@ def test_figures_are_in_report_and_trace() -> None:
         "not_measured": {"flashinfer": "no kernel image"},
     }
     timing = {"latency_ms": 1.0, "speedup_factor": 2.0, "resolved": True}
-    timing |= {"settled": True, "fresh": True}
+    timing |= {"settled": True, "fresh": True, "starts": 1}
+    timing |= {"error_ms": 0.01, "speedup_error": 0.1}
     workload = {"uuid": "1", "axes": {}, "inputs": {}}
     cases = [
         CaseVerdict(name, "PASSED", workload=workload, timing=timing)
