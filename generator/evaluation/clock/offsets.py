@@ -35,6 +35,8 @@ _OF_A_START = (
     *("production_latency_ms", "speedup_over_production", "iterations"),
 )
 _REFERENCE = "reference"
+_Both = tuple[float, float]
+"""The times of a rival and of the solution in one start."""
 
 
 def student(freedom: int) -> float:
@@ -80,17 +82,14 @@ def together(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     A speedup is the mean of the ratios within the starts, a rival's time beside it the
     latency times that: what all processes of a start are slower by is in both. Who was not
-    timed in each of them is no rival.
+    timed in more than a start of four is no rival.
     """
     first = timings[0]
     starts = len(timings)
     if starts == 1:
         return {**first, "starts": 1}
     latencies = [float(t["latency_ms"]) for t in timings]
-    latency, share = (
-        _middle(latencies, _NEAR_MS),
-        _NEAR_MS / statistics.median(latencies),
-    )
+    latency, share = _middle(latencies), _NEAR_MS / statistics.median(latencies)
     far = _far([math.log(one) for one in latencies], share)
     rivals = _rivals(timings)
     known = [(float(t["error_ms"]) / student(_COUNTS_AS)) ** 2 for t in timings]
@@ -107,7 +106,7 @@ def together(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "void": sum(t["void"] for t in timings),
         "resolution_ms": resolution,
         "resolved": latency >= _RESOLVED * resolution,
-        "rivals": {n: _middle(times, _NEAR_MS) for n, times in rivals.items()},
+        "rivals": {n: _middle([b for b, _ in of]) for n, of in rivals.items()},
         "starts": starts,
         "by_start": [{n: t[n] for n in _OF_A_START if n in t} for t in timings],
     }
@@ -117,27 +116,26 @@ def together(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         del timing[name]
     if _REFERENCE in rivals:
         names = "speedup_factor", "speedup_error"
-        timing |= _ratio(rivals[_REFERENCE], latencies, timings, *names)
+        timing |= _ratio(rivals[_REFERENCE], timings, *names)
         timing["reference_latency_ms"] = latency * timing["speedup_factor"]
     kernels = {name: t for name, t in timing["rivals"].items() if name != _REFERENCE}
     if kernels:
         name = min(kernels, key=kernels.__getitem__)
-        timing |= _production(name, rivals[name], latencies, timings)
+        timing |= _production(name, rivals[name], timings)
         speedup = timing["speedup_over_production"]
         timing["production_latency_ms"] = latency * speedup
-        far |= _far(_logs(rivals[name], latencies), share)
+        far |= _far(_logs(rivals[name]), share)
     return {**timing, "outliers": len(far)}
 
 
 def _production(
     name: str,
-    others: Sequence[float],
-    latencies: Sequence[float],
+    of_both: Sequence[_Both],
     timings: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return the figures of the kernel that is the fastest over all starts."""
     names = "speedup_over_production", "speedup_over_production_error"
-    figures = {"production": name, **_ratio(others, latencies, timings, *names)}
+    figures = {"production": name, **_ratio(of_both, timings, *names)}
     mine = [t for t in timings if t.get("production") == name]
     if mine:
         spreads = [t["production_spread_ms"] for t in mine]
@@ -147,28 +145,34 @@ def _production(
     if plans:
         plan = statistics.median(plans)
         figures["production_plan_ms"] = plan
-        figures["production_run_ms"] = max(_middle(others, _NEAR_MS) - plan, 0.0)
+        other = _middle([b for b, _ in of_both])
+        figures["production_run_ms"] = max(other - plan, 0.0)
     return figures
 
 
-def _rivals(timings: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """Return by name the times of those that have one in each start."""
-    return {
-        name: [float(t["rivals"][name]) for t in timings]
-        for name in timings[0]["rivals"]
-        if all(name in t["rivals"] for t in timings)
+def _rivals(timings: Sequence[Mapping[str, Any]]) -> dict[str, list[_Both]]:
+    """Return by name the times of those that have one in enough starts."""
+    names = dict.fromkeys(name for t in timings for name in t["rivals"])
+    of_all = {
+        name: [
+            (float(t["rivals"][name]), float(t["latency_ms"]))
+            for t in timings
+            if name in t["rivals"]
+        ]
+        for name in names
     }
+    least = len(timings) - _ends(len(timings))
+    return {name: of for name, of in of_all.items() if len(of) >= least}
 
 
 def _ratio(
-    others: Sequence[float],
-    latencies: Sequence[float],
+    of_both: Sequence[_Both],
     timings: Sequence[Mapping[str, Any]],
     name: str,
     error: str,
 ) -> dict[str, float]:
     """Return the ratio of two times over starts, and half of its 95 % interval."""
-    logs, near = _logs(others, latencies), _NEAR_MS / statistics.median(latencies)
+    logs, near = _logs(of_both), _NEAR_MS / statistics.median(a for _, a in of_both)
     ratio = math.exp(_middle(logs, max(near, _NEAR_SHARE), 0.0))
     known = [
         (t[error] / t[name] / student(_COUNTS_AS)) ** 2 for t in timings if error in t
@@ -176,13 +180,13 @@ def _ratio(
     return {name: ratio, error: ratio * _half(logs, known)}
 
 
-def _logs(others: Sequence[float], latencies: Sequence[float]) -> list[float]:
+def _logs(of_both: Sequence[_Both]) -> list[float]:
     """Return logarithms of ratios: which of both times is divided by is the same to them."""
-    return [math.log(b / a) for b, a in zip(others, latencies, strict=True)]
+    return [math.log(b / a) for b, a in of_both]
 
 
 def _middle(
-    figures: Sequence[float], least: float, share: float = _NEAR_SHARE
+    figures: Sequence[float], least: float = _NEAR_MS, share: float = _NEAR_SHARE
 ) -> float:
     """Return the mean of the middle half of figures, each moved near their median.
 

@@ -231,9 +231,24 @@ def test_the_fastest_kernel_is_that_of_all_starts() -> None:
     assert timing["production_latency_ms"] == beside
 
 
-def test_who_is_no_rival_in_one_start_is_none() -> None:
+def test_who_is_no_rival_in_one_start_of_four_is_one() -> None:
     machine = Machine(7)
     timings = [machine.start(0.03, flashinfer=0.03, reference=0.2) for _ in range(3)]
+    timing = together([machine.start(0.04), *timings])
+    assert set(timing["rivals"]) == {KERNEL, "reference"}
+    assert timing["starts"] == 4
+    # its ratio is that of the starts in which it was
+    alone = together(timings)
+    names = "speedup_over_production", "speedup_factor", "speedup_error"
+    for name in names:
+        assert timing[name] == pytest.approx(alone[name])
+    ratio = timing["reference_latency_ms"] / timing["latency_ms"]
+    assert timing["speedup_factor"] == pytest.approx(ratio)
+
+
+def test_who_is_no_rival_in_more_starts_is_none() -> None:
+    machine = Machine(7)
+    timings = [machine.start(0.03, flashinfer=0.03, reference=0.2) for _ in range(2)]
     without = machine.start(0.03)
     timing = together([*timings, without])
     assert timing["rivals"] == {}
