@@ -54,6 +54,7 @@ from generator.evaluation.verdict import (
 )
 from generator.execution.child import Link
 from generator.execution.cores import usable_cores
+from generator.execution.ending import end_at_once
 from generator.execution.gpus import VISIBLE
 from generator.execution.outcome import CannotRun
 from generator.ops.registry import op_folder, op_packages
@@ -72,8 +73,7 @@ That of solutions and that of references, each with what it was made for.
 
 def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     """Return the verdicts on solutions of a definition; say each as it comes."""
-    file = DatasetFile(**task["file"])
-    root = Path(task["root"])
+    file, root = DatasetFile(**task["file"]), Path(task["root"])
     definition, problems = load_file(root, file)
     if definition is None:
         raise CannotRun(str(problems[0]) if problems else "it can't be read")
@@ -89,6 +89,8 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
     alive()
     verdicts: list[dict[str, Any]] = []
     with ExitStack() as stack:
+        ends: list[Callable[[], None]] = []
+        stack.callback(end_at_once, ends)
 
         def confinement(whose: str, allowed: Allowed) -> Confinement:
             key = (root, task["device"], allowed)
@@ -99,15 +101,14 @@ def evaluate(task: Mapping[str, Any], link: Link) -> dict[str, Any]:
                 at = Confinement(task["device"], allowed, _hidden(root), alive)
                 known = _kept[whose] = key, at
             if task["is_last"]:
-                stack.callback(_kept.pop(whose)[1].close)
+                ends.append(_kept.pop(whose)[1].close)
             return known[1]
 
         bench = _Bench(definition, root, file, task, alive, confinement)
-        stack.callback(bench.close)
+        ends.append(bench.close)
         for value in task["solutions"]:
-            verdicts.append(
-                bench.verdict(Solution(value["value"], value["path"])).as_dict()
-            )
+            solution = Solution(value["value"], value["path"])
+            verdicts.append(bench.verdict(solution).as_dict())
             link.say(verdicts[-1])
     return {"verdicts": verdicts}
 

@@ -108,9 +108,12 @@ class Field:
 
     def close(self) -> None:
         """End all processes."""
-        for one in (*self._starting, *self.processes):
-            one.close()
+        every = (*self._starting, *self.processes)
         self._starting, self.processes = [], []
+        for one in every:
+            one.kill()
+        for one in every:
+            one.close()
 
 
 def layout_of(one: Round) -> Layout:

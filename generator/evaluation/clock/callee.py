@@ -45,8 +45,8 @@ class Callee:
         self._pool = None if arena is None else _Pool(arena)
         self._little = torch.zeros(8, device=device)
         # torch.manual_seed asks each kind of device in turn, 0.1 ms long
-        own = torch.cuda.default_generators if self._cuda else ()
-        self._generators = (torch.default_generator, *own)
+        of_gpus = torch.cuda.default_generators if self._cuda else ()
+        self._generators = (torch.default_generator, *of_gpus)
 
     def serve(
         self,

@@ -9,8 +9,10 @@ there at once. It ends with the nursery, and that with the worker, however it en
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -31,8 +33,11 @@ class RivalProcess(Protocol):
     def pid(self) -> int:
         """Return its number."""
 
+    def kill(self) -> None:
+        """Let it end."""
+
     def close(self) -> None:
-        """End it."""
+        """End it, and wait until it has left."""
 
 
 class StartedRival:
@@ -50,8 +55,12 @@ class StartedRival:
         )
         self.pid = self._process.pid
 
+    def kill(self) -> None:
+        """Let it end."""
+        self._process.kill()
+
     def close(self) -> None:
-        """End it."""
+        """End it, and wait until it has left."""
         self._process.kill()
         self._process.wait()
 
@@ -59,11 +68,20 @@ class StartedRival:
 class ForkedRival:
     """A fork of the nursery, which ends it when that is asked."""
 
+    _is_closed = False
+
     def __init__(self, nursery: Nursery, pid: int) -> None:
         self._nursery, self.pid = nursery, pid
 
+    def kill(self) -> None:
+        """Let it end: its number is its own until the nursery has waited for it."""
+        if not self._is_closed:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
-        """End it."""
+        """End it, and wait until it has left."""
+        self._is_closed = True
         self._nursery.end(self.pid)
 
 

@@ -106,6 +106,10 @@ class Rivals:
             self._channel.settimeout(_END_SECONDS)
             receive(self._channel)
 
+    def kill(self) -> None:
+        """Let the process end, which `close` waits for."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process."""
         self._channel.close()
