@@ -14,8 +14,9 @@ from generator.mutation.equivalence import Equivalence, EquivalenceProof
 from generator.mutation.generic import generic_mutants
 from generator.mutation.generic.code import Edit, SourceCode
 from generator.mutation.generic.precision import is_of_dtype_alone
-from generator.mutation.mutant_runner import Load, MutantRunner, Raised, Run
+from generator.mutation.mutant_runner import Load, MutantRunner
 from generator.mutation.mutants_result import MutantResult
+from generator.mutation.raised import Raised, Run
 from generator.mutation.unread import unread_inputs
 from generator.mutation.watch import Watch
 from generator.ops.domain_mutants import domain_mutants
@@ -98,24 +99,30 @@ class AuditJob:
         """Return which mutants change no value while the reference runs in their place.
 
         That is in slow cases, or in all others and in random ones; `on_proof` is called
-        before these. None where it can't be told, or the reference returned other bits.
+        before these. None where it can't be told: the reference returned other bits, or
+        failed where its proof was postponed.
         """
         edits = {n: e for n in places if (e := self.planned[n].edit) is not None}
         try:
             watch = Watch.of(self.definition.reference, edits)
-            if watch is None:
-                return None
+            load = self._load if watch is None else watch.load
             # the shortest cases first: most mutants change a value there
             if not slow:
                 on_proof()
-                if not self._prove_equivalence(watch.load).same_bits:
+                if not self._prove_equivalence(load).same_bits:
                     return None
+            postponed = self.runner.postponed if slow else ()
             catch = self.runner.judge(
-                watch.load, repeats=False, slow=slow, exactly=True
+                load, repeats=False, slow=slow, exactly=True, besides=postponed
             )
+            if catch is not None or (slow and not self.runner.prove_postponed(load())):
+                return None
         except (TimeIsUp, SyntaxError, ValueError):
             return None
-        return sorted(watch.unchanged) if catch is None else None
+        return [] if watch is None else sorted(watch.unchanged)
+
+    def _load(self) -> Run:
+        return load_run(self.definition.reference)
 
     @property
     def shares_slow_cases(self) -> bool:
@@ -191,12 +198,15 @@ def prepare(
     dataset: Path | None = None,
     limits: Maxima | None = None,
     sharing: int = 1,
+    postpones: bool = False,
 ) -> AuditJob:
     """Return a definition's audit, on shorter axes if its reference accepts those.
 
     `dataset` has its workloads, whose sizes the runner has beside the op's cases. With
     `limits`, the maxima of those, the mutants are those that are right up to a limit.
-    `sharing` is the number of processes that share the memory.
+    `sharing` is the number of processes that share the memory. With `postpones`, the
+    reference is not run in slow workloads before the fork that tells which mutants change
+    no value there.
     Raises what the definition's code raises on the declared axes.
     """
     shorten = reduced if limits is None else for_limits
@@ -211,6 +221,7 @@ def prepare(
         dataset=dataset,
         limits=limits is not None,
         sharing=sharing,
+        postpones=postpones and limits is None,
     )
     runner = proven(short)
     if short:
@@ -255,6 +266,7 @@ def _proven_bench(
     dataset: Path | None,
     limits: bool,
     sharing: int,
+    postpones: bool,
 ) -> MutantRunner:
     subject = subject_of(definition, axes, tolerance, dataset)
     # recordings have the declared axes
@@ -265,7 +277,9 @@ def _proven_bench(
     runner = MutantRunner.of(
         subject, replayed, dataset, limits=limits, sharing=sharing, fit=fit
     )
-    runner.prove(run)
+    # where nothing else is random, all mutants run in all cases
+    is_random = subject.op.oracle is not None and subject.unresolved is None
+    runner.prove(run, postpones=postpones and is_random)
     return runner
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from generator.mutation.coupling import coupled_draws
-from generator.mutation.mutant_runner import Run, same_results
+from generator.mutation.mutant_runner import same_results
+from generator.mutation.raised import Run
 from generator.mutation.widening import widened_by_table
 from generator.ops.variation import varied
 from kernel_judge.inputs.lazy_weights import fresh, lazy

@@ -14,10 +14,9 @@ import torch
 
 from generator.execution.process_limits import TimeIsUp, time_limit
 from generator.mutation.prepared_case import SLOW_SECONDS, Catch, PreparedCase
+from generator.mutation.raised import Raised, Run, first_line, guarded, reason
 from generator.mutation.sorting import sorted_once
 from generator.mutation.widening import widened_by_table
-from generator.problems.messages import one_line
-from generator.running.described import first_finding
 from generator.running.free_memory import available_bytes, needed_bytes
 from generator.running.recorded_cases import recorded_cases
 from generator.running.workload_case import Fit
@@ -31,9 +30,8 @@ from kernel_judge.inputs.repeated import sampled
 from kernel_judge.inputs.trial import Trial, same_bits
 from kernel_judge.recording.recording_file import recording_path
 from kernel_judge.skipping import Skip
-from kernel_judge.subject import Op, Subject
+from kernel_judge.subject import Subject
 
-Run = Callable[..., Any]
 Load = Callable[[], Run]
 # in the order in which they run: first those that need one call of run()
 FIRST = (
@@ -53,16 +51,7 @@ _REPEATING = "test_determinism"
 # CPU time limit of one test: _FACTOR times what all tests of the reference took in that
 # case, plus _FLOOR seconds
 _FACTOR, _FLOOR = 20.0, 0.5
-_SHORT = 160
 _CPU = torch.device("cpu")
-
-
-class Raised(Exception):
-    """Carry an exception of `run()` through the tests, SystemExit included."""
-
-    def __init__(self, cause: BaseException) -> None:
-        kind, text = type(cause).__name__, _text(cause)
-        super().__init__(f"raised {kind}: {text}" if text else f"raised {kind}")
 
 
 @dataclass
@@ -143,19 +132,48 @@ class MutantRunner:
         runner._keep_answers()
         return runner
 
-    def prove(self, run: Run) -> None:
-        """Run the unchanged reference; leave out the tests that it fails."""
-        start = time.process_time()
+    def prove(self, run: Run, *, postpones: bool = False) -> None:
+        """Run the unchanged reference; leave out the tests that it fails.
+
+        With `postpones`, not in workloads that took the oracle long: the fork that runs
+        mutants there proves the reference as well (`prove_postponed`).
+        """
         for prepared in self.prepared_cases:
+            is_workload = prepared.case.size == WORKLOAD
+            prepared.is_postponed = postpones and is_workload and prepared.is_slow
+        self._prove(run, [s for s in self.prepared_cases if not s.is_postponed])
+        self.seconds = sum(prepared.seconds for prepared in self.prepared_cases)
+
+    @property
+    def postponed(self) -> list[str]:
+        """Return the names of the cases in which the reference is still to be proven."""
+        return [s.case.name for s in self.prepared_cases if s.is_postponed]
+
+    def prove_postponed(self, run: Run) -> bool:
+        """Run the reference where that was postponed; return whether it passes there."""
+        cases = [prepared for prepared in self.prepared_cases if prepared.is_postponed]
+        of_oracle = [prepared.seconds for prepared in cases]
+        failing = len(self.left_out)
+        self._prove(run, cases)
+        for prepared, seconds in zip(cases, of_oracle, strict=True):
+            # in every fork the same cases are slow
+            prepared.seconds = max(prepared.seconds, seconds)
+            prepared.is_postponed = False
+        return len(self.left_out) == failing and all(s.is_compared for s in cases)
+
+    def _prove(self, run: Run, cases: Iterable[PreparedCase]) -> None:
+        for prepared in cases:
             begun = time.process_time()
             trial = self._trial(prepared, guarded(run))
+            subject = self._subject(prepared, run)
             with sorted_once(), widened_by_table():
                 for name in (*FIRST, *LATER):
                     seconds = time.process_time() - begun
                     if name == _REPEATING and seconds > SLOW_SECONDS:
-                        # the fork that runs mutants calls it again
+                        # a workload asks for comparisons alone, and in others the
+                        # fork that runs mutants calls it again
                         continue
-                    catch = self._run_test(name, prepared, trial, run)
+                    catch = self._run_test(name, prepared, trial, subject)
                     if catch is not None:
                         self.left_out.append(catch)
             if prepared.is_compared:
@@ -164,7 +182,6 @@ class MutantRunner:
             if prepared.has_answer:
                 with suppress(Exception):
                     prepared.results = results(self.subject, trial)
-        self.seconds = time.process_time() - start
 
     def drop_raising_workloads(self) -> None:
         """Leave out the workloads in which the unchanged reference raises.
@@ -190,7 +207,7 @@ class MutantRunner:
 
         One in which nothing is compared would let every mutant survive.
         """
-        if any(prepared.is_compared for prepared in self.prepared_cases):
+        if any(s.is_compared or s.is_postponed for s in self.prepared_cases):
             return None
         for catch in self.left_out:
             return f"the reference itself does not pass {catch}"
@@ -212,13 +229,14 @@ class MutantRunner:
         repeats: bool = True,
         slow: bool | None = None,
         exactly: bool = False,
+        besides: Collection[str] = (),
     ) -> Catch | None:
         """Return the first test that catches a mutant, None if all pass.
 
         Without `repeats`, a mutant is not called again in a case in which it returned
         the reference's bits. `slow` asks only those of the cases that are, or are not.
-        `exactly` catches what returns other bits. Raises TimeIsUp if a test takes far
-        longer than for the reference.
+        `exactly` catches what returns other bits; `besides` are cases to leave out. Raises
+        TimeIsUp if a test takes far longer than for the reference.
         """
         try:
             with time_limit(_FLOOR):
@@ -231,33 +249,42 @@ class MutantRunner:
             # the next mutant must not inherit the dtype that this one set
             torch.set_default_dtype(torch.float32)
         with sorted_once(), widened_by_table():
-            return self._first_catch(run, repeats, slow, exactly)
+            return self._first_catch(run, repeats, slow, exactly, besides)
 
     def _first_catch(
-        self, run: Run, repeats: bool, slow: bool | None, exactly: bool
+        self,
+        run: Run,
+        repeats: bool,
+        slow: bool | None,
+        exactly: bool,
+        besides: Collection[str],
     ) -> Catch | None:
         self.prepared_cases.sort(
             key=lambda prepared: -prepared.catches / (prepared.seconds + 1e-3)
         )
         # the later tests reuse the calls of the first ones
         trials = [
-            (prepared, self._trial(prepared, guarded(run)))
+            (
+                prepared,
+                self._trial(prepared, guarded(run)),
+                self._subject(prepared, run),
+            )
             for prepared in self.prepared_cases
-            if slow is None or prepared.is_slow == slow
+            if slow in (None, prepared.is_slow) and prepared.case.name not in besides
         ]
-        for _, trial in trials:
+        for _, trial, _ in trials:
             # figures of what is wrong take longer than to see that it is
             trial.brief = True
         left_out = {(catch.test, catch.case) for catch in self.left_out}
         of_results = _OF_RESULTS if repeats else {*_OF_RESULTS, _REPEATING}
         for names in (FIRST, LATER):
-            for prepared, trial in trials:
+            for prepared, trial, subject in trials:
                 for name in names:
                     if (name, prepared.case.name) in left_out:
                         continue
                     with time_limit(_FLOOR + _FACTOR * prepared.seconds):
                         catch = self._run_test(
-                            name, prepared, trial, run, of_results, exactly
+                            name, prepared, trial, subject, of_results, exactly
                         )
                     if catch is not None:
                         prepared.catches += 1
@@ -269,7 +296,7 @@ class MutantRunner:
         name: str,
         prepared: PreparedCase,
         trial: Trial,
-        run: Run,
+        subject: Subject,
         of_results: Collection[str] = _OF_RESULTS,
         exactly: bool = False,
     ) -> Catch | None:
@@ -278,7 +305,6 @@ class MutantRunner:
             return None
         if prepared.case.size == LIMITS and name != _ORACLE:
             return None
-        subject = replace(self.subject.with_run(run), op=self._op(prepared))
         try:
             if name in of_results and (exactly or prepared.results is not None):
                 known, now = prepared.results, results(subject, trial)
@@ -302,7 +328,7 @@ class MutantRunner:
         except Exception as error:  # noqa: BLE001
             # an error inside the test is a failure as well
             kind = type(error).__name__
-            return Catch(name, prepared.case.name, f"{kind}: {_text(error)}")
+            return Catch(name, prepared.case.name, f"{kind}: {first_line(error)}")
         if checked.defect is None:
             if checked.skipped is not None and name in _OF_RESULTS:
                 self.not_asked.setdefault(prepared.case.name, str(checked.skipped))
@@ -311,9 +337,10 @@ class MutantRunner:
             return None
         return Catch(name, prepared.case.name, reason(checked.defect))
 
-    def _op(self, prepared: PreparedCase) -> Op:
-        """Return the op with the oracle's answer of a case in the oracle's place."""
-        return replace(self.subject.op, oracle=prepared.oracle)
+    def _subject(self, prepared: PreparedCase, run: Run) -> Subject:
+        """Return the subject with another run(), and the oracle's answer of a case."""
+        op = replace(self.subject.op, oracle=prepared.oracle)
+        return replace(self.subject.with_run(run), op=op)
 
     def _trial(self, prepared: PreparedCase, run: Run) -> Trial:
         inputs = prepared.inputs
@@ -331,6 +358,7 @@ class MutantRunner:
         if oracle is None or (self.subject.unresolved is not None and not is_alone):
             return
         for prepared in tuple(self.prepared_cases):
+            begun = time.process_time()
             trial = sampled(self._trial(prepared, _nothing))
             try:
                 answer = oracle(trial.definition, trial.lazy_inputs())
@@ -344,25 +372,12 @@ class MutantRunner:
                 )
                 continue
             prepared.oracle, prepared.has_answer = partial(_answered, answer), True
+            prepared.seconds = time.process_time() - begun
 
 
 def same_results(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Return whether both hold the same number of values with the same bits."""
     return len(first) == len(second) and all(map(same_bits, first, second))
-
-
-def guarded(run: Run) -> Run:
-    """Return a run() whose exceptions are wrapped in Raised, unlike those of a test."""
-
-    def call(*arguments: Any) -> Any:
-        try:
-            return run(*arguments)
-        except TimeIsUp:
-            raise
-        except BaseException as error:  # noqa: BLE001
-            raise Raised(error) from None
-
-    return call
 
 
 def _nothing(*ignored: Any) -> None:
@@ -372,16 +387,3 @@ def _nothing(*ignored: Any) -> None:
 def _answered(answer: Any, *ignored: Any) -> Any:
     """Replace an oracle by its answer."""
     return answer
-
-
-def _text(error: BaseException) -> str:
-    try:
-        lines = str(error).strip().splitlines()
-    except Exception:  # noqa: BLE001
-        return ""
-    return one_line(lines[0].strip(), _SHORT) if lines else ""
-
-
-def reason(message: str) -> str:
-    """Return the first finding of a failed comparison, in a short line."""
-    return one_line(first_finding(message), _SHORT)

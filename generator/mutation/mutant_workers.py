@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
@@ -31,6 +32,11 @@ from kernel_judge.reference import load_run
 PATIENCE = 5.0
 GRACE_SECONDS = 10.0
 _CHECKING = PATIENCE * EQUIVALENCE_SECONDS + GRACE_SECONDS
+# what a fork is asked for, of some mutants by their places
+_UNCHANGED, _UNCHANGED_SLOW = "unchanged", "unchanged in slow cases"
+_GROUPED, _TOGETHER, _ALONE = "grouped", "together", "alone"
+PlacesWork = Callable[[Sequence[int], Link], Any]
+Ask = Callable[[str, Sequence[Sequence[int]]], Iterator[tuple[Sequence[int], Outcome]]]
 
 
 def waiting_seconds(job: AuditJob) -> float:
@@ -48,26 +54,26 @@ def run_all(
     """
     seconds = waiting_seconds(job) if waiting is None else waiting
 
-    def work(place: int, link: Link) -> dict[str, Any]:
+    def audited(places: Sequence[int], link: Link) -> dict[str, Any]:
         on_survival = partial(link.at, within=_CHECKING + seconds)
-        return asdict(job.audit(place, on_survival))
+        return asdict(job.audit(places[0], on_survival))
 
     pending: dict[int, MutantResult] = {}
-    same = unchanged(job, [*range(len(job.planned))], seconds, slow=False)
-    for place in same:
-        result = replace(job.planned[place].result, why=NO_OTHER_VALUE)
-        if job.shares_slow_cases:
-            pending[place] = replace(result, status=PENDING)
-        else:
-            yield place, replace(result, status=EQUIVALENT)
-    places = [place for place in range(len(job.planned)) if place not in same]
-    for at, outcome in Forks(lanes, seconds).run(_limited(job, work), places):
-        place = places[at]
-        result = _result(job.planned[place].result, outcome)
-        if result.status == PENDING:
-            pending[place] = result
-        else:
-            yield place, result
+    with _asking(job, lanes, seconds, {_ALONE: audited}) as ask:
+        same = unchanged(job, [*range(len(job.planned))], seconds, ask, slow=False)
+        for place in same:
+            result = replace(job.planned[place].result, why=NO_OTHER_VALUE)
+            if job.shares_slow_cases:
+                pending[place] = replace(result, status=PENDING)
+            else:
+                yield place, replace(result, status=EQUIVALENT)
+        places = [[place] for place in range(len(job.planned)) if place not in same]
+        for (place,), outcome in ask(_ALONE, places):
+            result = _result(job.planned[place].result, outcome)
+            if result.status == PENDING:
+                pending[place] = result
+            else:
+                yield place, result
     if job.shares_slow_cases:
         yield from _settled(job, lanes, seconds, dict(sorted(pending.items())))
 
@@ -81,36 +87,67 @@ def _settled(
     that gives other bits, each runs alone. Raises CannotRun if the reference itself fails.
     """
 
-    def grouped(places: list[int], link: Link) -> list[list[int]]:
+    def grouped(places: Sequence[int], link: Link) -> list[list[int]]:
         link.at(within=_CHECKING + seconds)
         return job.groups(places)
 
-    def are_same(places: list[int], link: Link) -> bool:
+    def are_same(places: Sequence[int], link: Link) -> bool:
         return job.are_same(places, slow=True)
 
-    def alone(place: int, link: Link) -> dict[str, Any]:
-        return asdict(job.settle(pending[place], place))
+    def alone(places: Sequence[int], link: Link) -> dict[str, Any]:
+        return asdict(job.settle(pending[places[0]], places[0]))
 
     left = set(pending)
-    for one in left.intersection(unchanged(job, [*pending], seconds, slow=True)):
-        left.remove(one)
-        yield one, replace(pending[one], status=EQUIVALENT)
-    casts = [place for place in sorted(left) if job.planned[place].is_cast]
-    groups: list[list[int]] = []
-    if len(casts) > 1:
-        ((_, outcome),) = Forks(1, seconds).run(_limited(job, grouped), [casts])
-        groups = outcome.value if outcome.status == DONE else []
-    groups = [[p for p in group if p in casts] for group in groups]
-    groups = [group for group in groups if len(group) > 1]
-    forks = Forks(lanes, seconds)
-    for place, outcome in forks.run(_limited(job, are_same), groups):
-        if outcome.status == DONE and outcome.value is True:
-            for one in left.intersection(groups[place]):
-                left.remove(one)
-                yield one, replace(pending[one], status=EQUIVALENT)
-    places = sorted(left)
-    for at, outcome in forks.run(_limited(job, alone), places):
-        yield places[at], _result(job.planned[places[at]].result, outcome)
+    works = {_GROUPED: grouped, _TOGETHER: are_same, _ALONE: alone}
+    with _asking(job, lanes, seconds, works) as ask:
+        same = unchanged(job, [*pending], seconds, ask, slow=True)
+        for one in left.intersection(same):
+            left.remove(one)
+            yield one, replace(pending[one], status=EQUIVALENT)
+        casts = [place for place in sorted(left) if job.planned[place].is_cast]
+        groups: list[list[int]] = []
+        if len(casts) > 1:
+            ((_, outcome),) = ask(_GROUPED, [casts])
+            groups = outcome.value if outcome.status == DONE else []
+        groups = [[p for p in group if p in casts] for group in groups]
+        groups = [group for group in groups if len(group) > 1]
+        for group, outcome in ask(_TOGETHER, groups):
+            if outcome.status == DONE and outcome.value is True:
+                for one in left.intersection(group):
+                    left.remove(one)
+                    yield one, replace(pending[one], status=EQUIVALENT)
+        for (place,), outcome in ask(_ALONE, [[place] for place in sorted(left)]):
+            yield place, _result(job.planned[place].result, outcome)
+
+
+@contextmanager
+def _asking(
+    job: AuditJob, lanes: int, waiting: float, works: Mapping[str, PlacesWork]
+) -> Iterator[Ask]:
+    """Give what asks the same forks for each of some works on lists of places.
+
+    A new fork for each work would need new memory, and copy what it writes to.
+    """
+
+    def same(places: Sequence[int], link: Link, *, slow: bool) -> list[int] | None:
+        on_proof = partial(link.at, within=_CHECKING + waiting)
+        return job.unchanged(places, on_proof, slow=slow)
+
+    every: dict[str, PlacesWork] = {
+        _UNCHANGED: partial(same, slow=False),
+        _UNCHANGED_SLOW: partial(same, slow=True),
+        **works,
+    }
+    work = _limited(job, lambda task, link: every[task[0]](task[1], link))
+
+    def ask(
+        what: str, asked: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[Sequence[int], Outcome]]:
+        for at, outcome in forks.run(work, [(what, places) for places in asked]):
+            yield asked[at], outcome
+
+    with closing(Forks(lanes, waiting, stay=True)) as forks:
+        yield ask
 
 
 def _limited(job: AuditJob, work: Callable[[Any, Link], Any]) -> Work:
@@ -160,20 +197,16 @@ def objection(
 
 
 def unchanged(
-    job: AuditJob, places: Sequence[int], waiting: float, *, slow: bool
+    job: AuditJob, places: Sequence[int], waiting: float, ask: Ask, *, slow: bool
 ) -> list[int]:
     """Return which mutants change no value while the reference runs in a fork.
 
     That is in slow cases, or in all others and random ones. Raises CannotRun where the
     reference does not pass there.
     """
-
-    def work(asked: Sequence[int], link: Link) -> list[int] | None:
-        on_proof = partial(link.at, within=_CHECKING + waiting)
-        return job.unchanged(asked, on_proof, slow=slow)
-
     if job.equivalences:
-        ((_, outcome),) = Forks(1, waiting).run(_limited(job, work), [places])
+        what = _UNCHANGED_SLOW if slow else _UNCHANGED
+        ((_, outcome),) = ask(what, [places])
         # a mutant may have written it
         if outcome.status == DONE and isinstance(outcome.value, list):
             return [place for place in places if place in outcome.value]

@@ -34,8 +34,9 @@ class PreparedCase:
     """A case with its inputs, and with an oracle that has its answer.
 
     `results` are the reference's, None if there is no oracle. `seconds` is what the
-    reference's tests took, `catches` one more than the mutants caught in this case.
-    It `is_compared` if the reference agrees with an oracle or a recording here.
+    reference's tests took, before them the oracle; `catches` is one more than the mutants
+    caught in this case. It `is_compared` if the reference agrees with an oracle or a
+    recording here, and `is_postponed` while the proof of that is left to a fork.
     """
 
     case: Case
@@ -47,6 +48,7 @@ class PreparedCase:
     seconds: float = 0.0
     catches: int = 1
     is_compared: bool = False
+    is_postponed: bool = False
 
     @property
     def is_slow(self) -> bool:

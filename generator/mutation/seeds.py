@@ -10,7 +10,7 @@ from functools import partial, update_wrapper
 import torch
 
 from generator.dataset.definition import LoadedDefinition
-from generator.mutation.mutant_runner import Raised, Run, guarded, reason
+from generator.mutation.raised import Raised, Run, guarded, reason
 from generator.mutation.seeds_result import Alarm
 from generator.ops.geometry import reduced
 from generator.problems.messages import one_line

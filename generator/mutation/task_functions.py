@@ -6,6 +6,7 @@ Each raises CannotRun, or what the definition's code raises while it is loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from generator.execution.process_limits import (
     keep_freed_memory,
     limit_memory,
 )
-from generator.mutation.audit_job import prepare
+from generator.mutation.audit_job import AuditJob, prepare
 from generator.mutation.mutant_workers import run_all, waiting_seconds
 from generator.mutation.seeds import Seeded, seeded
 from generator.mutation.seeds_result import LOW
@@ -41,14 +42,26 @@ _CHECKING = 300.0
 def audit(task: Arguments, link: Link) -> dict[str, Any]:
     """Return the results of a definition's mutants, and what they ran on.
 
-    Prepares once: the forks that run mutants are those of this process.
+    Prepares once: the forks that run mutants are those of this process. Where the
+    reference fails, and was not proven in slow workloads, it prepares again with that.
     """
     keep_freed_memory()
     recordings = Path(task["root"]) / RECORDINGS
     dataset, file = Path(task["root"]), DatasetFile(**task["file"])
     limits = workload_maxima(dataset, file) if task["limits"] else None
     definition, tolerance = _definition(task), task["tolerance"]
-    job = prepare(definition, recordings, tolerance, dataset, limits, task["sharing"])
+    asked = definition, recordings, tolerance, dataset, limits, task["sharing"]
+    job = prepare(*asked, postpones=True)
+    if job.runner.postponed:
+        with suppress(CannotRun):
+            return _audited(job, task["lanes"], link)
+        del job
+        job = prepare(*asked)
+    return _audited(job, task["lanes"], link)
+
+
+def _audited(job: AuditJob, lanes: int, link: Link) -> dict[str, Any]:
+    """Return the results of a job. Raises CannotRun where its reference fails."""
     why = job.runner.objection
     if why is not None:
         raise CannotRun(why)
@@ -56,7 +69,7 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     within = _CHECKING + waiting_seconds(job)
     link.at(within=within)
     mutants = {}
-    for place, result in run_all(job, task["lanes"]):
+    for place, result in run_all(job, lanes):
         mutants[place] = asdict(result)
         link.at(within=within)
     return {

@@ -169,9 +169,11 @@ def test_one_that_takes_all_memory_is_caught(job, line):
 )
 def test_one_that_returns_something_else_is_caught(job, value, why):
     runner = job.runner
-    first = min(runner.prepared_cases, key=lambda stand: stand.case.axes["batch_size"])
-    for stand in runner.prepared_cases:
-        stand.catches = 10**6 if stand is first else 0
+    first = min(
+        runner.prepared_cases, key=lambda prepared: prepared.case.axes["batch_size"]
+    )
+    for prepared in runner.prepared_cases:
+        prepared.catches = 10**6 if prepared is first else 0
     result = of_one(job, mutant(f"return {value}"))
     assert (result.status, result.why, result.case) == (CAUGHT, why, "one-row")
 
@@ -215,7 +217,7 @@ def test_the_reference_s_own_bits_are_not_compared_again(job):
 
     right = job.runner.prepared_cases[0].oracle
     prepared = [
-        replace(stand, oracle=counting) for stand in job.runner.prepared_cases[:1]
+        replace(prepared, oracle=counting) for prepared in job.runner.prepared_cases[:1]
     ]
     runner = replace(job.runner, prepared_cases=prepared)
     assert runner.judge(partial(load_run, mutant("pass"))) is None

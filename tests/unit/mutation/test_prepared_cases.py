@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from generator.dataset.paths import DatasetFile
-from generator.execution.child import Link
 from generator.execution.outcome import CannotRun
 from generator.mutation import audit_job, task_functions
 from generator.mutation.audit_job import prepare
@@ -18,7 +17,12 @@ from generator.running import free_memory
 from kernel_judge.definition import WORKLOAD
 from kernel_judge.inputs.memory import tensor_bytes
 from tests.builders import ROOT, loaded, replaced, resized_json, write_dataset
-from tests.unit.mutation.one_workload import FIRST, NAME, dataset_of_one_workload
+from tests.unit.mutation.one_workload import (
+    FIRST,
+    NAME,
+    Silent,
+    dataset_of_one_workload,
+)
 
 
 def test_a_reference_that_is_wrong_at_a_workload_fails_its_audit(tmp_path: Path):
@@ -35,7 +39,7 @@ def test_a_scale_that_float16_lacks_is_asked_without_limits(tmp_path: Path):
     root = write_dataset(tmp_path, [resized_json(name, name, num_kv_heads=2)])
     (definition,) = load_definitions(root).definitions
     job = prepare(definition, None, None)
-    names = {stand.case.name for stand in job.runner.prepared_cases}
+    names = {prepared.case.name for prepared in job.runner.prepared_cases}
     assert {"factors-up", "factors-down"} <= names
     assert "past-limits" not in names
     (place,) = (
@@ -45,16 +49,6 @@ def test_a_scale_that_float16_lacks_is_asked_without_limits(tmp_path: Path):
     )
     result = job.audit(place, lambda: None)
     assert (result.status, result.case) == ("caught", "factors-down")
-
-
-class Silent(Link):
-    """Stand in for the connection to the process that waits for a task."""
-
-    def __init__(self) -> None:
-        pass
-
-    def at(self, where: str = "", within: float | None = None) -> None:
-        """Say nothing."""
 
 
 @pytest.mark.parametrize(
@@ -96,8 +90,8 @@ def test_one_process_has_room_for_the_inputs_of_all_its_cases(tmp_path, monkeypa
     (definition,) = load_definitions(root).definitions
     runner = prepare(definition, None, None).runner
     sizes = {
-        stand.case.name: tensor_bytes(runner.subject.definition, stand.case)
-        for stand in runner.prepared_cases
+        prepared.case.name: tensor_bytes(runner.subject.definition, prepared.case)
+        for prepared in runner.prepared_cases
     }
     assert runner.most_bytes > sum(sizes.values()) > max(sizes.values())
     # of two processes, each has half of what is there
@@ -141,9 +135,9 @@ def test_workloads_that_state_numbers_of_experts_or_tokens_are_met(name: str):
     job = prepare(loaded(name), None, None, ROOT)
     assert job.axes
     met = [
-        stand
-        for stand in job.runner.prepared_cases
-        if stand.case.size == WORKLOAD and stand.is_compared
+        prepared
+        for prepared in job.runner.prepared_cases
+        if prepared.case.size == WORKLOAD and prepared.is_compared
     ]
     assert len(met) >= 7
     assert not job.runner.not_asked

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from generator.dataset.paths import DatasetFile
 from generator.execution.outcome import CannotRun
-from generator.mutation import mutant_workers
+from generator.mutation import mutant_workers, task_functions
 from generator.mutation.audit_job import (
     NO_OTHER_VALUE,
     PENDING,
@@ -24,7 +27,7 @@ from generator.mutation.watch import Watch
 from generator.results.audits import CAUGHT, EQUIVALENT
 from generator.rules.load import load_definitions
 from kernel_judge.definition import WORKLOAD
-from tests.unit.mutation.one_workload import FIRST, dataset_of_one_workload
+from tests.unit.mutation.one_workload import FIRST, Silent, dataset_of_one_workload
 
 # the precision of the second part shows where there are more than 150 rows
 ADDED = FIRST + (
@@ -62,8 +65,8 @@ def test_all_mutants_fare_as_they_do_without_slow_cases(
     asked: list[list[int]] = []
     unchanged = mutant_workers.unchanged
 
-    def noted(job, places, waiting, *, slow):
-        same = unchanged(job, places, waiting, slow=slow)
+    def noted(job, places, waiting, ask, *, slow):
+        same = unchanged(job, places, waiting, ask, slow=slow)
         asked.append([place for place in places if place not in same])
         return same
 
@@ -96,6 +99,67 @@ def test_a_reference_that_fails_in_a_slow_case_where_mutants_run_is_told(
     why = "in case workload one where mutants run: raised ValueError: here"
     with pytest.raises(CannotRun, match=why):
         results(job)
+
+
+def audited(root: Path, lanes: int = 1) -> dict[str, Any]:
+    (definition,) = load_definitions(root).definitions
+    file = asdict(DatasetFile("rmsnorm", definition.name, definition.path))
+    more = {"limits": False, "tolerance": None, "lanes": lanes, "sharing": 1}
+    return task_functions.audit({"root": str(root), "file": file, **more}, Silent())
+
+
+@pytest.fixture
+def prepared(monkeypatch) -> list[AuditJob]:
+    """Collect the jobs that an audit prepares; its workload is a slow case."""
+    jobs: list[AuditJob] = []
+
+    def preparing(*given: Any, **named: Any) -> AuditJob:
+        jobs.append(prepare(*given, **named))
+        return jobs[-1]
+
+    monkeypatch.setattr(task_functions, "prepare", preparing)
+    monkeypatch.setattr(PreparedCase, "is_slow", property(is_workload))
+    return jobs
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("can_be_followed", [True, False])
+def test_a_right_reference_is_proven_where_mutants_run(
+    tmp_path, prepared, monkeypatch, lanes, can_be_followed
+):
+    if not can_be_followed:
+        monkeypatch.setattr(Watch, "of", lambda *ignored: None)
+    root = dataset_of_one_workload(tmp_path, ADDED)
+    after = audited(root, lanes)
+    (job,) = prepared
+    assert job.runner.postponed == ["workload one"]
+    assert not after["left_out"]
+    monkeypatch.setattr(
+        task_functions, "prepare", lambda *given, postpones=False: prepare(*given)
+    )
+    before = audited(root)
+    assert [m["status"] for m in after["mutants"]] == [
+        m["status"] for m in before["mutants"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "test"),
+    [
+        ("x = x + 0.5", "test_matches_oracle"),
+        ("hidden_states += 1", "test_inputs_unmodified"),
+        ("raise ValueError", "test_output_shape"),
+    ],
+)
+def test_a_reference_that_is_wrong_in_a_slow_workload_alone_is_told(
+    tmp_path, prepared, line, test
+):
+    more = f"    if x.shape[0] == 201:\n        {line}\n"
+    result = audited(dataset_of_one_workload(tmp_path, FIRST + more))
+    assert any(
+        why.startswith(f"{test} in case workload one") for why in result["left_out"]
+    )
+    assert [job.runner.postponed for job in prepared] == [["workload one"], []]
 
 
 def test_where_a_slow_case_shows_one_of_a_group_each_runs_alone(job, monkeypatch):
