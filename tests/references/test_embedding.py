@@ -37,6 +37,7 @@ from generator.running.harness import (
 from kernel_judge.comparison.tolerance import EXACT, Override, Tolerance
 from kernel_judge.definition import Backend, Case, Definition, Interface
 from kernel_judge.inputs.lazy_weights import Tiled, base_length, fresh
+from kernel_judge.inputs.memory import COPIES, tensor_bytes
 from kernel_judge.inputs.seeded_inputs import Stream
 from kernel_judge.subject import Kernel, Op
 
@@ -54,6 +55,8 @@ TOLERANCES = (
     ),
     Override("output", EXACT, "rows are copied, or multiplied and rounded once"),
 )
+# of the table, at a time
+_TABLES = 2
 
 
 def cases(definition: Definition) -> list[Case]:
@@ -77,6 +80,18 @@ def cases(definition: Definition) -> list[Case]:
         past_limits("num_tokens", 2_075, {"shard": shard}),
         Case("long-batch", "large", {"num_tokens": 8192}, {"shard": 0}),
     ]
+
+
+def peak_bytes(definition: Definition, case: Case) -> int:
+    """Return an upper bound of the bytes that run() or a kernel needs for a case.
+
+    The table is made when a callee asks for it, once, and of a relation or for a kernel
+    once more.
+    """
+    axes = definition.axes
+    table: int = 2 * axes["vocab_size"] * axes["hidden_size"]
+    rest = tensor_bytes(definition, case) - table
+    return _TABLES * table + COPIES * rest
 
 
 def make_inputs(definition: Definition, case: Case, stream: Stream) -> dict[str, Any]:
@@ -193,6 +208,7 @@ OP = Op(
     cases=cases,
     make_inputs=make_inputs,
     oracle=oracle,
+    peak_bytes=peak_bytes,
     relations=embedding_relations,
     tolerances=TOLERANCES,
     kernels={

@@ -1,4 +1,4 @@
-"""What a workload of experts is said to need is what it takes: weights are made once."""
+"""What is said to be needed by large weights and tables is what they take: they are made once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from generator.rules.subjects import subject_of
 from generator.running.free_memory import needed_bytes
+from generator.running.parametrize import SLOW_BYTES
 from generator.running.workload_case import WorkloadCase
 from generator.running.workloads import workload_cases
 from kernel_judge.inputs.memory import COPIES, tensor_bytes
@@ -69,6 +70,14 @@ def test_few_tokens_of_many_large_experts_fit_an_h100(tokens: str) -> None:
 
 def test_all_of_them_as_kernels_take_them_do_not() -> None:
     assert needed(LARGE, "14107") > 90 << 30
+
+
+def test_the_table_of_a_large_vocabulary_is_no_slow_test() -> None:
+    subject = subject_of(loaded("gemma_embedding_v256000_h3584"))
+    known, count = subject.definition, subject.op.peak_bytes
+    for case in subject.cases(("small",)):
+        table = 2 * 256_000 * 3_584
+        assert 2 * table < needed_bytes(known, case, count) < SLOW_BYTES
 
 
 def test_a_workload_that_the_op_does_not_count_is_counted_by_copies() -> None:
