@@ -26,10 +26,12 @@ from generator.evaluation.frames import is_open, receive, send
 from generator.execution.collecting import uncollected
 from generator.rules.load import load_file
 from generator.rules.subjects import subject_of
-from generator.running.sglang_light import load
+from generator.running.sglang_light import DECIDING, NORMS, load
 from kernel_judge.providers import backend_obstacle
 
 Call = Callable[..., Any]
+# their adapters import SGLang's norms alone
+_NORMS = ("layernorm", "rmsnorm")
 
 
 def serve(channel: socket.socket) -> None:
@@ -93,7 +95,7 @@ def kernels(
             if backend_obstacle(provider, backend, torch.device(device)) is not None:
                 continue
             if provider == "sglang":
-                load()
+                load(NORMS if subject.op_type in _NORMS else DECIDING)
 
             call = subject.kernels[provider].call
 
