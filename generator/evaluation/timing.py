@@ -24,6 +24,7 @@ from generator.evaluation.clock.fresh_inputs import FreshInputs
 from generator.evaluation.clock.light import light_by, light_of, too_fast
 from generator.evaluation.clock.links import Links
 from generator.evaluation.clock.rivals import TRUSTED, NoRival, Rivals, arena_bytes
+from generator.evaluation.clock.sampling import LEAST
 from generator.evaluation.clock.session_result import SessionResult, Untimed
 from generator.evaluation.clock.shared_memory import NoRoom, SharedMemory, create
 from generator.evaluation.clock.telemetry import Telemetry
@@ -287,6 +288,13 @@ class _Table:
                 restated = replace(one, values=_on(at, call.inputs))
                 outputs = [_moved(v, at) for v in (*call.outputs, *call.filled)]
                 self._judge.compared(name, restated, tuple(outputs))
+        figures = result.timing["iterations"]
+        if figures < LEAST:
+            # its calls are judged all the same: one that launches nothing has no figure either
+            raise Untimed(
+                f"{figures} calls have a figure, of {LEAST} that are needed: the others took "
+                "longer than a time slice, or the GPU was slowed down"
+            )
         fractions = fractions_of(one, result.timing["latency_ms"], device)
         return {**result.timing, **fractions, "seconds_of": seconds.as_dict()}
 

@@ -13,11 +13,15 @@ from generator.dataset.paths import discover_definitions
 from generator.evaluation.arena import laid_out
 from generator.evaluation.clock.contender import Contender, EmptyCalls, resolved
 from generator.evaluation.clock.quiet_calls import QuietCalls
-from generator.evaluation.clock.session_result import Untimed
+from generator.evaluation.clock.session_result import (
+    CandidateCall,
+    SessionResult,
+    Untimed,
+)
 from generator.evaluation.clock.timed_calls import CallTimes, TimedCalls
 from generator.evaluation.clock.timing_session import TimingSession
 from generator.evaluation.rounds import rounds_of
-from generator.evaluation.timing import second_draws, timed
+from generator.evaluation.timing import _Table, second_draws, timed
 from generator.evaluation.verdict import PASSED, CaseVerdict
 from generator.rules.load import load_file
 from tests.builders import ROOT
@@ -172,3 +176,31 @@ def test_a_session_does_not_end_while_a_kernel_lacks_figures() -> None:
     assert not session._is_known()
     kernel.raw = figures
     assert session._is_known()
+
+
+@pytest.mark.parametrize("figures", [19, 20])
+def test_a_workload_with_few_figures_has_none(
+    figures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a solution that takes long in every second call chooses the others
+    file = next(f for f in discover_definitions(ROOT).files if f.name == "rmsnorm_h128")
+    definition, _ = load_file(ROOT, file)
+    assert definition is not None
+    asked = rounds_of(definition, [], ROOT, torch.device("cpu"), 4)
+    name, (one, *_) = asked.rounds[0]
+    judged: list[str] = []
+    table: Any = object.__new__(_Table)
+    table._field = SimpleNamespace(device="cpu", telemetry=None)
+    table._secret = 4
+    table._judge = SimpleNamespace(compared=lambda name, *_: judged.append(name))
+    call = CandidateCall(one.inputs, (torch.zeros(1),), ())
+    timing = {"iterations": figures, "latency_ms": 0.5}
+    result = SessionResult(timing, [call], {}, {})
+    monkeypatch.setattr(_Table, "_measure", lambda *_: result)
+    about = name, one, second_draws(asked)[name]
+    if figures < 20:
+        with pytest.raises(Untimed, match="19 calls have a figure, of 20"):
+            table.timing(*about)
+    else:
+        assert table.timing(*about)["latency_ms"] == 0.5
+    assert judged == [name]
