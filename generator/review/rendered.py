@@ -90,8 +90,9 @@ def check_tests(sources: Sources) -> RenderedChange:
         problems += _sums(sources, equal)
     changes = list(_changes([*changed, *software], sources))
     weaker = _weaker(changes, equal)
-    found = (*problems, *weaker), tuple(changes)
-    return RenderedChange(*found, frozenset(equal), frozenset(stale))
+    return RenderedChange(
+        (*problems, *weaker), tuple(changes), frozenset(equal), frozenset(stale)
+    )
 
 
 def _unequal(
