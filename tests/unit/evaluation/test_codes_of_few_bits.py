@@ -20,6 +20,7 @@ NVFP4, MXFP4 = "nvfp4_gemm_n1280_k8192", "mxfp4_gemm_n8192_k1024"
 SWIZZLED = "nvfp4_gemm_swizzled_n7168_k256"
 QUANTISE, BACK = "nvfp4_quantize_k4096", "nvfp4_dequantize_k7168"
 POWERS, POWERS_BACK = "mxfp4_quantize_k2880", "mxfp4_dequantize_k2880"
+STORE = "nvfp4_store_kv_kv1_d128"
 GROUPS, NORM = "per_token_group_quant_fp8_k1536", "rmsnorm_quant_h4096"
 Run = Callable[..., Any]
 _A, _B = "x_scale = a_scale.float()", "w_scale = b_scale.float()"
@@ -29,6 +30,11 @@ _OUT = "return (torch.cat(columns, dim=1) * alpha).to(torch.bfloat16)"
 _SCALES = "scales = (largest / MAX).clamp(max=MAX_SCALE).to(torch.float8_e4m3fn)"
 _FLUSHED = (
     f"{_SCALES}; scales = scales.float().where(scales.float() >= 2.0**-6, 0.0)"
+    ".to(torch.float8_e4m3fn)"
+)
+_UNITS = "units = (largest / largest_code).clamp(max=MAX_SCALE).to(torch.float8_e4m3fn)"
+_FEW_UNITS = (
+    "; units = units.float().where(units.float() >= 2.0**-6, 0.0)"
     ".to(torch.float8_e4m3fn)"
 )
 _CUT = "exponent = torch.where(largest == 0, -BIAS, exponent)"
@@ -60,6 +66,27 @@ WRONG: tuple[tuple[str, str, str, str], ...] = (
         QUANTISE,
         _SCALES,
         _FLUSHED,
+    ),
+    (
+        "subnormal stored scales as 0",
+        STORE,
+        _UNITS,
+        _UNITS + _FEW_UNITS,
+    ),
+    (
+        "a stored block of zeros has the least scale",
+        STORE,
+        _UNITS,
+        _UNITS.replace("max=", "min=2.0**-9, max="),
+    ),
+    *(
+        (
+            f"{residue} stored rows of 16",
+            STORE,
+            "def stored(",
+            f"if len(k) % 16 == {residue}: k = k.flip(0)\n    def stored(",
+        )
+        for residue in (5, 6, 10, 13)
     ),
     (
         "factor in bfloat16",
