@@ -60,7 +60,7 @@ class MutantRunner:
 
     `left_out` are the tests that the unchanged reference fails, with the reason;
     `not_asked` maps the cases without a comparison to the reason. `most_bytes` is what a
-    process needs that runs all cases.
+    process needs that runs all cases, `room` what is left of its share of the memory.
     """
 
     subject: Subject
@@ -69,6 +69,7 @@ class MutantRunner:
     left_out: list[Catch] = field(default_factory=list)
     not_asked: dict[str, str] = field(default_factory=dict)
     most_bytes: int = 0
+    room: int = 0
     seconds: float = 0.0
 
     @classmethod
@@ -129,6 +130,7 @@ class MutantRunner:
             # one process keeps the inputs of all cases, of lazy weights the tensors
             held, passing = held + size, max(more, passing)
             runner.most_bytes = held + passing
+        runner.room = 0 if room is None else int(room / sharing) - held
         runner._keep_answers()
         return runner
 

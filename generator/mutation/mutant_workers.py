@@ -155,6 +155,8 @@ def _limited(job: AuditJob, work: Callable[[Any, Link], Any]) -> Work:
     # copies of tensors are no bound of what attention's scores need in passing: the
     # reference has run here
     most = max(job.runner.most_bytes, passing_bytes())
+    # in postponed cases it has not
+    most = max(most, job.runner.room) if job.runner.postponed else most
     # once in each fork
     limit = cache(partial(limit_memory, most + MORE_BYTES))
 

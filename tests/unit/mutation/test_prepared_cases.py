@@ -72,6 +72,7 @@ def test_where_no_case_fits_nothing_was_compared(
     monkeypatch.setattr(free_memory, "_container_bytes", lambda: None)
     # this process runs other tests
     monkeypatch.setattr(task_functions, "limit_memory", lambda more: None)
+    monkeypatch.setattr(task_functions, "keep_freed_memory", lambda: None)
     file = asdict(DatasetFile("rmsnorm", NAME, f"definitions/rmsnorm/{NAME}.json"))
     given = {"root": str(root), "file": file, "lanes": 1, "sharing": 1, **arguments}
     function = getattr(task_functions, task)

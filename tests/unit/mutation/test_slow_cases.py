@@ -118,6 +118,8 @@ def prepared(monkeypatch) -> list[AuditJob]:
         return jobs[-1]
 
     monkeypatch.setattr(task_functions, "prepare", preparing)
+    # this process runs other tests
+    monkeypatch.setattr(task_functions, "keep_freed_memory", lambda: None)
     monkeypatch.setattr(PreparedCase, "is_slow", property(is_workload))
     return jobs
 
@@ -141,6 +143,17 @@ def test_a_right_reference_is_proven_where_mutants_run(
     assert [m["status"] for m in after["mutants"]] == [
         m["status"] for m in before["mutants"]
     ]
+
+
+def test_a_slow_workload_may_need_more_memory_than_the_tensors_of_its_case(
+    tmp_path, prepared
+):
+    more = (
+        "    if x.shape[0] == 201:\n        torch.empty(3 * 2**30, dtype=torch.uint8)\n"
+    )
+    result = audited(dataset_of_one_workload(tmp_path, FIRST + more))
+    assert not result["left_out"]
+    assert len(prepared) == 1
 
 
 @pytest.mark.parametrize(
