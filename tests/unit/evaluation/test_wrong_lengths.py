@@ -128,6 +128,34 @@ def test_slots_of_eight_bits_are_refused(name: str):
     assert verdict(name, run).startswith(("lengths ", "limits: past-limits: "))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gemma_qk_rmsnorm_rope_eps_1em6_d128_rd128",
+        "gemma_qk_rmsnorm_rope_store_eps_1em6_h16_kv2_d256_rd64",
+        "store_kv_hnd_kv8_d128_ps16",
+    ],
+)
+@pytest.mark.parametrize("residue", [0, 3, 7, 10, 13])
+def test_numbers_of_tokens_beside_other_axes_are_drawn(name: str, residue: int):
+    inputs = [*subject_of(loaded(name)).interface.input_specs]
+
+    def run(*arguments):
+        tokens = arguments[0].shape[0]
+        if tokens % 16 == residue and tokens > 1:
+            # the first token's rows for the last one's
+            last = torch.arange(tokens)
+            last[-1] = 0
+            arguments = tuple(
+                v[last] if n in ("q", "k", "v") else v
+                for n, v in zip(inputs, arguments, strict=True)
+            )
+        return reference(name)(*arguments)
+
+    assert verdict(name, reference(name)) == ""
+    assert verdict(name, run)
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_far_scales_of_queries_are_no_case_past_a_limit(device: str):
     subject = subject_of(loaded("gqa_single_decode_h32_kv8_d128"))
