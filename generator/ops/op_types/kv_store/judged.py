@@ -1,4 +1,4 @@
-"""What only solutions are asked: ties, small scales of blocks, rows of any number.
+"""Cases for solutions alone: ties, small scales of blocks, rows of any number.
 
 By a scale of 1 many values are ties: a bfloat16 number has four bits more than one of e4m3,
 so that one of sixteen is halfway between two codes. Blocks of NVFP4 have multiples of a
