@@ -270,3 +270,12 @@ def test_the_reference_passes_there(name: str, case: str, secret: int) -> None:
 @pytest.mark.parametrize("secret", [5, 6, 7])
 def test_a_decode_by_blocks_passes(secret: int) -> None:
     assert refused(DECODE, "lone-keys", online(-math.inf), secret) == ""
+
+
+@pytest.mark.parametrize("name", [DECODE, *MASKS])
+@pytest.mark.parametrize("secret", [5, 6])
+def test_masked_keys_at_what_flashinfer_gives_them_pass(name: str, secret: int) -> None:
+    run = online(-5e4, -5e4)
+    if name != DECODE:
+        run = edited(name, "-math.inf", "-5e4")
+    assert refused(name, "low-logits", run, secret) == ""
