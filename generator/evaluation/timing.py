@@ -292,8 +292,8 @@ class _Table:
         if figures < LEAST:
             # its calls are judged all the same: one that launches nothing has no figure either
             raise Untimed(
-                f"{figures} calls have a figure, of {LEAST} that are needed: the others took "
-                "longer than a time slice, or the GPU was slowed down"
+                f"{figures} calls have a figure, of {LEAST} that are needed: the GPU was busy, "
+                "or the others took longer than a time slice"
             )
         fractions = fractions_of(one, result.timing["latency_ms"], device)
         return {**result.timing, **fractions, "seconds_of": seconds.as_dict()}
