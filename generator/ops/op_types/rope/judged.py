@@ -1,4 +1,4 @@
-"""What only solutions are asked: tokens of any number."""
+"""Cases that only solutions are asked: tokens of any number."""
 
 from __future__ import annotations
 
