@@ -5,6 +5,7 @@ Each raises CannotRun, or what the definition's code raises while it is loaded.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -55,7 +56,9 @@ def audit(task: Arguments, link: Link) -> dict[str, Any]:
     if job.runner.postponed:
         with suppress(CannotRun):
             return _audited(job, task["lanes"], link)
+        # with its inputs and answers, which else count as what this process has now
         del job
+        gc.collect()
         job = prepare(*asked)
     return _audited(job, task["lanes"], link)
 
