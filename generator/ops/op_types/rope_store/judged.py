@@ -1,4 +1,4 @@
-"""What only solutions are asked: tokens of any number, in a cache of three times as many slots."""
+"""Cases that only solutions are asked: tokens of any number, in a cache of three times as many slots."""
 
 from __future__ import annotations
 
