@@ -106,17 +106,10 @@ def timed(
     """Return name → verdict of a definition's solutions, timed on workloads of sizes."""
     root, chosen = written(folder, sizes, *values)
     found = folder / "output"
-    options = ("--device", "cuda", "--timing", "--workloads", "dataset")
-    options = (
-        *options,
-        "--dataset",
-        root,
-        "--output",
-        found,
-        "--timeout",
-        _SECONDS[values[0]["definition"]],
-        "--starts",
-        str(starts),
+    options: tuple[str | Path, ...] = (
+        *("--device", "cuda", "--timing", "--workloads", "dataset"),
+        *("--dataset", root, "--output", found, "--starts", str(starts)),
+        *("--timeout", _SECONDS[values[0]["definition"]]),
     )
     _, out, err = audit(*chosen, *options, command="evaluate")
     assert out, err
