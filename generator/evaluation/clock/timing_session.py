@@ -290,7 +290,9 @@ class TimingSession:
             self._measure_empty(False, TWICE)
         if self._calls.device == "cuda" and statistics.median(after) < 0.0:
             # its kernel was done while the judge held the device
-            raise Untimed("kernels of two processes run at once here, as under MPS")
+            raise Untimed(
+                "kernels of two processes run at once here, as under MPS, or the GPU was busy"
+            )
 
     def _measure_empty(self, waits: bool, kind: int = EMPTY) -> CallTimes:
         which = kind | (WAITS if waits else 0)
