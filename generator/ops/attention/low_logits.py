@@ -18,15 +18,16 @@ from generator.ops.registry import optional_op_module
 from kernel_judge.definition import LIMITS, Case, Definition
 from kernel_judge.inputs.seeded_inputs import Stream
 
-# FlashInfer's kernels take less than -5e4 in base 2, before sm_scale and stored scales, for masked
-_LEAST = 3.6e4
+# FlashInfer's kernels take less than -5e4 for masked: some before sm_scale and stored scales,
+# others in base 2, where this is -49,000
+_LEAST = 3.4e4
 # of latent attention the rest of a key is a value as well, and has to vary
 _QUERIES = ("q_pe", "q", "q_p", "q_d")
 _KEYS = ("kpe_cache", "k_cache", "k", "k_p")
 
 
 def low_logits(definition: Definition, declared: Sequence[Case]) -> list[Case]:
-    """Return the case whose keys are all alike, with a logit of -13,000 to -36,000 each.
+    """Return the case whose keys are all alike, with a logit of -13,000 to -34,000 each.
 
     So each key that a query sees has the same share, whatever a logit is rounded to; being
     sums of one power of two they are exact. None where a cap or a sink leaves nothing to
