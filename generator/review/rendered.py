@@ -64,7 +64,7 @@ def check_tests(sources: Sources) -> RenderedChange:
     sides = sources.sides
     changed = sorted(p for p in sides.changed if is_written_by_rendering(p))
     software = sorted(p for p, t in sides.treatments.items() if t is SOFTWARE)
-    left = left_tests(sides)
+    left = {*left_tests(sides).values()}
     if not changed and not software and not left:
         return RenderedChange()
     base = _Base(sources)

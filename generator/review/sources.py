@@ -215,27 +215,29 @@ def op_types_to_render(sides: BaseAndHead) -> set[str]:
     """
     changed = [path for path in sides.changed if is_written_by_rendering(path)]
     known = Counter(p.split("/")[1] for p in sides.head if p.startswith("definitions/"))
-    unchanged = {path[len(TESTS) + 5 : -3] for path in left_tests(sides)}
+    left = {*left_tests(sides)}
     if not changed or not known:
-        return unchanged
+        return left
     if any(path.startswith(SUPPORT) for path in changed):
         return {*known}
     names = (path.removeprefix(TESTS) for path in changed)
     tests = {n[5:].removesuffix(".py") for n in names if n.startswith("test_")}
     tests |= {name.removesuffix("_custom_inputs") for name in tests}
     tests &= known.keys()
-    return unchanged | (tests or {min(known, key=lambda op_type: known[op_type])})
+    return left | (tests or {min(known, key=lambda op_type: known[op_type])})
 
 
-def left_tests(sides: BaseAndHead) -> set[str]:
-    """Return the rendered tests that a change leaves as they are, though not their definitions."""
+def left_tests(sides: BaseAndHead) -> dict[str, str]:
+    """Return op_type → rendered test, where a definition changed and the test did not."""
     definitions = (
         path.split("/")
         for path in sides.changed
         if path.startswith("definitions/") and path in sides.head
     )
-    tests = {f"{TESTS}test_{parts[1]}.py" for parts in definitions if len(parts) == 3}
-    return {path for path in tests if path in sides.head and path not in sides.changed}
+    op_types = {parts[1] for parts in definitions if len(parts) == 3}
+    tests = {op_type: f"{TESTS}test_{op_type}.py" for op_type in op_types}
+    unchanged = sides.head.keys() - sides.changed
+    return {op_type: path for op_type, path in tests.items() if path in unchanged}
 
 
 def _what_is_read(
