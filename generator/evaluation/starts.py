@@ -1,9 +1,9 @@
 """Time a solution in several starts: each has new processes of all that is timed.
 
 The work of a process has an offset for as long as it lives (`clock/offsets.py`), so that
-only other processes show it. In each start the solution is built anew, in namespaces and
-with files of its own, so that it remembers nothing of an earlier one; rivals and the process
-of empty calls start anew as well. Starts come one after the other: while one is timed, the
+only other processes show it. Each start builds the solution again, in new namespaces and with
+new files, so that nothing of an earlier start is left to it. The rivals and the process of
+empty calls are new as well. Starts come one after the other: while one is timed, the
 processes of later ones have ended their imports and wait.
 """
 

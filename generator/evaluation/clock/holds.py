@@ -24,7 +24,7 @@ class Holds:
         self._calls, self._is_fitted = calls, False
 
     def fit(self, everybody: Iterable[Contender]) -> None:
-        """Hold the device for each as long as its launches took in the warm-up.
+        """Set each contender's hold to what its launches took in the warm-up.
 
         The second longest time counts, since one may be an accident. Of who waits for the
         device the time is the device's as well.

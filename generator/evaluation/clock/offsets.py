@@ -92,8 +92,7 @@ def together(timings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     latency, share = _middle(latencies), _NEAR_MS / statistics.median(latencies)
     far = _far([math.log(one) for one in latencies], share)
     rivals = _rivals(timings)
-    known = [(float(t["error_ms"]) / student(_COUNTS_AS)) ** 2 for t in timings]
-    error = _half(latencies, known)
+    error = _half(latencies, [float(t["error_ms"]) for t in timings])
     resolution = APART * error
     timing: dict[str, Any] = {
         **first,
@@ -174,10 +173,8 @@ def _ratio(
     """Return the ratio of two times over starts, and half of its 95 % interval."""
     logs, near = _logs(of_both), _NEAR_MS / statistics.median(a for _, a in of_both)
     ratio = math.exp(_middle(logs, max(near, _NEAR_SHARE), 0.0))
-    known = [
-        (t[error] / t[name] / student(_COUNTS_AS)) ** 2 for t in timings if error in t
-    ]
-    return {name: ratio, error: ratio * _half(logs, known)}
+    stated = [t[error] / t[name] for t in timings if error in t]
+    return {name: ratio, error: ratio * _half(logs, stated)}
 
 
 def _logs(of_both: Sequence[_Both]) -> list[float]:
@@ -195,8 +192,11 @@ def _middle(
     """
     median = statistics.median(figures)
     near = max(least, share * median)
-    kept = sorted(figures)[_ends(len(figures)) : len(figures) - _ends(len(figures))]
-    return statistics.fmean(min(max(one, median - near), median + near) for one in kept)
+    count, ends = len(figures), _ends(len(figures))
+    inner = sorted(figures)[ends : count - ends]
+    return statistics.fmean(
+        min(max(one, median - near), median + near) for one in inner
+    )
 
 
 def _far(logs: Sequence[float], share: float) -> set[int]:
@@ -210,23 +210,24 @@ def _ends(count: int) -> int:
     return count // 4
 
 
-def _half(figures: Sequence[float], known: Sequence[float]) -> float:
+def _half(figures: Sequence[float], stated: Sequence[float]) -> float:
     """Return half of the 95 % interval of a middle, of the figures of each start.
 
     By the Winsorised variance (Tukey and McLaughlin): what is left out counts as the
-    nearest that is not. `known` are the variances that are expected of one start. They
+    nearest that is not. `stated` are such halves as each start states them alone. They
     stand for some starts more: of two starts alone nobody can tell how far they may be apart.
     """
     count, ends = len(figures), _ends(len(figures))
     ordered = sorted(figures)
     low, high = ordered[ends], ordered[count - 1 - ends]
     moved = [min(max(one, low), high) for one in figures]
-    kept = count - 2 * ends
+    inner = count - 2 * ends
     squares = math.fsum((one - statistics.fmean(moved)) ** 2 for one in moved)
-    # of one start, with one degree of freedom less than are kept
+    known = [(one / student(_COUNTS_AS)) ** 2 for one in stated]
+    # of one start, with one degree of freedom less than there are inner ones
     expected = statistics.fmean(known) if known else 0.0
-    freedom = _COUNTS_AS + kept - 1
-    wide = count / kept
+    freedom = _COUNTS_AS + inner - 1
+    wide = count / inner
     variance = (_COUNTS_AS * expected + wide * squares) / freedom
     return student(freedom) * math.sqrt(variance / count)
 
